@@ -19,7 +19,7 @@ pub use controller_manager::ControllerManagerSettings;
 pub use etcd::EtcdSettings;
 pub use flags::FlagValue;
 pub use kubelet::{CpuManagerPolicy, EvictionThresholds, KubeletSettings, ReservedResources, TopologyManagerPolicy};
-pub use machine::{MachineSettings, SysctlValue};
+pub use machine::{JournalSettings, MachineSettings, SysctlValue};
 pub use scheduler::SchedulerSettings;
 
 /// How the components of a cluster's machines are configured. An edit is rolled out to machine after machine

@@ -141,6 +141,16 @@ mod scripts {
     }
 
     #[test]
+    fn services_of_the_machine_have_what_is_configured_and_files_of_others_stay() {
+        play_machine("machine_services.py");
+    }
+
+    #[test]
+    fn administrators_keys_let_them_in_while_they_are_configured_and_the_runs_own_stays() {
+        play_machine("authorized_keys.py");
+    }
+
+    #[test]
     fn kubeadms_error_stands_before_all_else_that_it_says() {
         play("kubeadm_complaint.py");
     }

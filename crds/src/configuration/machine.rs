@@ -16,6 +16,24 @@ const SYSCTLS_MESSAGE: &str =
 const OURS_RULE: &str = "self.all(k, !['net.ipv4.ip_forward', 'net.bridge.', 'vm.overcommit_memory', 'vm.panic_on_oom', 'kernel.panic', 'kernel.keys.root_max', 'kernel.modules_disabled', 'kernel.core_pattern'].exists(p, k.startsWith(p)) && !k.matches('^net[.]ipv4[.](conf|neigh)[.].*[.](forwarding|proxy_arp|proxy_delay)$'))";
 const OURS_MESSAGE: &str = "the cluster depends on net.ipv4.ip_forward, forwarding, proxy_arp and proxy_delay of IPv4's interfaces, net.bridge.*, vm.overcommit_memory, vm.panic_on_oom, kernel.panic*, kernel.keys.root_max*; and kernel.modules_disabled and kernel.core_pattern cannot be set here: leave them out";
 
+/// CEL: a server of NTP, by name or address.
+const TIME_SERVERS_RULE: &str = "self.all(s, isIP(s) || (s.matches('^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?([.][a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?)*$') && !s.matches('^[0-9.]+$')))";
+const TIME_SERVERS_MESSAGE: &str =
+    "a time server is an IP address or a lowercase DNS name, without port and options: ntp.example.org";
+
+/// CEL: a server that is asked for names.
+const DNS_SERVERS_RULE: &str = "self.all(s, isIP(s) && !ip(s).isUnspecified())";
+const DNS_SERVERS_MESSAGE: &str = "a DNS server is an IP address, without port: 192.0.2.53";
+
+/// CEL: a domain by which short names are completed.
+const DOMAINS_RULE: &str =
+    "self.all(d, d.matches('^[a-z0-9_]([-a-z0-9_]{0,61}[a-z0-9])?([.][a-z0-9_]([-a-z0-9_]{0,61}[a-z0-9])?)*$'))";
+const DOMAINS_MESSAGE: &str = "a search domain is a lowercase DNS name, without a dot at its ends: example.org";
+
+/// CEL: a line of `authorized_keys` without options: a type, its key, and a comment.
+const KEYS_RULE: &str = "self.all(k, k.matches('^(ssh-ed25519 AAAAC3NzaC1lZDI1NTE5|ssh-rsa AAAAB3NzaC1yc2E|ecdsa-sha2-nistp(256|384|521) AAAAE2VjZHNhLXNoYTItbmlzdHA|sk-ssh-ed25519@openssh[.]com AAAAGnNrLXNzaC1lZDI1NTE5QG9wZW5zc2guY29t|sk-ecdsa-sha2-nistp256@openssh[.]com AAAAInNrLWVjZHNhLXNoYTItbmlzdHAyNTZAb3BlbnNzaC5jb2)[A-Za-z0-9+/]{20,}={0,2}( [ -~]*)?$'))";
+const KEYS_MESSAGE: &str = "a key is one line of type, base64 and an optional comment, as `ssh-keygen -y` prints it, of type ssh-ed25519, ssh-rsa, ecdsa-sha2-nistp256, -384 or -521, sk-ssh-ed25519@openssh.com or sk-ecdsa-sha2-nistp256@openssh.com; it has no options before it";
+
 /// The configuration of the machines' operating system.
 #[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq, KubeSchema)]
 #[serde(rename_all = "camelCase")]
@@ -45,6 +63,55 @@ pub struct MachineSettings {
         )
     )]
     pub trusted_cas: Vec<String>,
+    /// Servers of NTP, names or addresses, by which machines keep their clocks; at most 8. They take the place of those
+    /// of systemd-timesyncd, and are beside those of chrony, whichever of the two runs on a machine; preflight and the
+    /// step fail where neither does. Default: those of the distribution.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 8), inner(length(min = 1, max = 253)))]
+    #[x_kube(merge_strategy = ListMerge::Set)]
+    #[x_kube(validation = Rule::new(TIME_SERVERS_RULE).message(TIME_SERVERS_MESSAGE))]
+    pub time_servers: Vec<String>,
+    /// Addresses of the servers that machines ask for names, the first one first; at most 3. Through systemd-resolved,
+    /// or in `/etc/resolv.conf` if no other program writes it; else preflight and the step fail. Pods that run keep
+    /// what they began with, CoreDNS among them. Default: those that a machine has.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 3), inner(length(min = 2, max = 45)))]
+    #[x_kube(validation = Rule::new(DNS_SERVERS_RULE).message(DNS_SERVERS_MESSAGE))]
+    pub dns_servers: Vec<String>,
+    /// Domains by which machines complete short names, the first one first; at most 8. Default: those that a machine
+    /// has.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 8), inner(length(min = 1, max = 253)))]
+    #[x_kube(validation = Rule::new(DOMAINS_RULE).message(DOMAINS_MESSAGE))]
+    pub search_domains: Vec<String>,
+    /// SSH public keys of administrators, lines of `authorized_keys` without options, which let them in as the user of
+    /// `Host.spec.ssh`; at most 32. One that is taken back is taken out, unless a run logs in with it. Other keys there
+    /// stay as they are.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 32), inner(length(min = 1, max = 1024)))]
+    #[x_kube(merge_strategy = ListMerge::Set)]
+    #[x_kube(validation = Rule::new(KEYS_RULE).message(KEYS_MESSAGE))]
+    pub authorized_keys: Vec<String>,
+    /// How much of systemd's journal is kept. Default: as the distribution has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub journal: Option<JournalSettings>,
+}
+
+/// How much of systemd's journal is kept.
+#[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq, KubeSchema)]
+#[serde(rename_all = "camelCase")]
+#[x_kube(validation = Rule::new("has(self.maxUseMegabytes) || has(self.maxRetentionDays)")
+    .message("give maxUseMegabytes, maxRetentionDays, or both"))]
+pub struct JournalSettings {
+    /// Space that it takes at most, in MiB, 16 to 1048576; in memory, where it is not kept on a disk. Default: a tenth
+    /// of the file system, at most 4 GiB.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 16, max = 1_048_576))]
+    pub max_use_megabytes: Option<i32>,
+    /// Days after which entries are deleted, 1 to 3650. Default: only for space.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 3650))]
+    pub max_retention_days: Option<i32>,
 }
 
 /// A value of a sysctl: numbers or a word, several separated by one space.

@@ -102,6 +102,9 @@ reasons! {
     AuthorityReplaced Warning [AUTHORITIES_ROTATED]
         "The Secret with the cluster's authorities and keys has others than those that its machines have."
         "Put the former ones back; to change them, have them [rotated](operations/certificates.md#rotate-an-authority).";
+    AuthorizedKeysRefused Warning []
+        "The keys of `configuration.machine.authorizedKeys` cannot be brought to the machine."
+        "See the message: it says what sshd reads there instead.";
     Available Normal [READY]
         "The Host may be claimed."
         "";
@@ -1100,6 +1103,9 @@ reasons! {
     ResetFailed Warning [DELETING]
         "A machine of a deleted cluster could not be cleaned."
         "See the message; it is tried again, or the machine is let go by the command there.";
+    ResolverManaged Warning []
+        "Another program writes the machine's `/etc/resolv.conf`, or it cannot be given servers."
+        "See the message: give them to that program, and take `configuration.machine.dnsServers` and `searchDomains` back.";
     RestartingServices Progressing [COMPLETE REMEDIATION]
         "Services of a machine, or of all machines of a cluster, are restarted."
         "";
@@ -1289,6 +1295,9 @@ reasons! {
     TaskTimedOut Warning []
         "A task took longer than it may."
         "See the message; the step runs again.";
+    TimeServiceMissing Warning []
+        "Nothing that could be given `configuration.machine.timeServers` runs on the machine."
+        "See the message: it says what to install and start.";
     TimeZoneUnknown Warning [ETCD_DEFRAGMENTED MAINTENANCE_WINDOWS_VALID READY UP_TO_DATE]
         "There is no time zone of that name in the IANA database."
         "Correct the field that the message names, for example `Europe/Paris`.";

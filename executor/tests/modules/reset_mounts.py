@@ -44,6 +44,7 @@ class Busy:
 
 def prepared() -> None:
     configured = {"configured_sysctl": {}, "configured_modules": [], "configured_authorities": []}
+    configured.update(machine_settings={}, user="root", login_keys=[])
     cluster = {"identity": "a", "name": "a"}
     _result, failure = play(prepare, cluster=cluster, sysctl={}, modules=[], swap_off=False, hosts=[], leave_routes=False, **configured)
     assert failure is None, failure.message

@@ -74,6 +74,38 @@ async fn what_a_cluster_depends_on_is_no_sysctl_of_the_users() -> Result<()> {
 
 #[tokio::test(flavor = "multi_thread")]
 #[rustfmt::skip]
+async fn servers_and_keys_of_machines_are_named_as_their_programs_take_them() -> Result<()> {
+    let machine = "spec.configuration.machine";
+    let at = |name: &str| format!("{machine}.{name}");
+    let ed25519 = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIEnJoYh36jxBUJPQ9VfzBckR8tgoRgzNK8jmE7F9TFYO";
+    let ecdsa = "ecdsa-sha2-nistp256 AAAAE2VjZHNhLXNoYTItbmlzdHAyNTYAAAAIbmlzdHAyNTYAAABBBJKOfbxcNd+O";
+    check(&ApiServer::shared().await?, [
+        (0, "all of them", demo(), machine, json!([{
+            "timeServers": ["ntp.example.org", "192.0.2.1", "2001:db8::1"], "dnsServers": ["192.0.2.53", "2001:db8::53"],
+            "searchDomains": ["example.org", "_tcp.example", "local"], "authorizedKeys": [format!("{ed25519} ann's, 2026"), ecdsa],
+            "journal": {"maxUseMegabytes": 500, "maxRetentionDays": 30},
+        }, {"journal": {"maxRetentionDays": 1}}, {"timeServers": []}]), Admitted),
+        (0, "no time server", demo(), &at("timeServers"), json!([["ntp.example.org:123"], ["a b"], ["x iburst"], ["1.2.3"], ["-x"]]),
+            refused_at(&at("timeServers"), "a time server is an IP address or a lowercase DNS name")),
+        (0, "no DNS server", demo(), &at("dnsServers"), json!([["dns.example.org"], ["192.0.2.53:53"], ["0.0.0.0"], ["1.1.1.1\n"]]),
+            refused_at(&at("dnsServers"), "a DNS server is an IP address")),
+        (0, "more than a resolver asks", demo(), &at("dnsServers"), json!([["192.0.2.1", "192.0.2.2", "192.0.2.3", "192.0.2.4"]]),
+            refused("must have at most 3 items")),
+        (0, "no domain", demo(), &at("searchDomains"), json!([["example.org."], ["~."], ["a b"], ["A.example"]]),
+            refused_at(&at("searchDomains"), "a search domain is a lowercase DNS name")),
+        (0, "no key", demo(), &at("authorizedKeys"), json!([
+            ["x"], [format!("no-pty {ed25519}")], [format!("command=\"x\" {ed25519}")], [format!("{ed25519}\n{ecdsa}")],
+            ["ssh-dss AAAAB3NzaC1kc3MAAACBAJK"], ["ssh-ed25519 AAAAB3NzaC1yc2EAAAADAQABAAABgQC7"], ["ssh-ed25519 AAAAC3NzaC1lZDI1NTE5"],
+            [format!("{ed25519} tab\there")],
+        ]), refused_at(&at("authorizedKeys"), "a key is one line of type, base64 and an optional comment")),
+        (0, "the same twice", demo(), &at("authorizedKeys"), json!([[ed25519, ed25519]]), refused("Duplicate value")),
+        (0, "no limit", demo(), &at("journal"), json!([{}]), refused_at(&at("journal"), "give maxUseMegabytes, maxRetentionDays, or both")),
+        (0, "too little", demo(), &at("journal.maxUseMegabytes"), json!([0, 15]), refused("should be greater than or equal to 16")),
+    ]).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[rustfmt::skip]
 async fn a_proxy_is_a_url_without_a_login() -> Result<()> {
     let proxy = "spec.configuration.containerd.proxy";
     check(&ApiServer::shared().await?, [

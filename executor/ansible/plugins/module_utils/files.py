@@ -94,10 +94,19 @@ def begins_with(path: str, line: str) -> bool:
         return source.readline().rstrip(b"\n") == line.encode("utf-8")
 
 
+def read(path: str) -> str:
+    """What a file of others holds, for `replace_foreign`: each byte stays, also those that are no text. Empty, if there is none."""
+    try:
+        with open(path, encoding="utf-8", errors="surrogateescape", newline="") as source:
+            return source.read()
+    except FileNotFoundError:
+        return ""
+
+
 def replace_foreign(path: str, content: str) -> None:
     """Replaces a file of others whole: its owner, mode and labels stay. A mount point cannot be replaced, and is written into."""
     path = os.path.realpath(path)
-    data = content.encode("utf-8")
+    data = content.encode("utf-8", "surrogateescape")
     descriptor, temporary = tempfile.mkstemp(prefix=".cw-", dir=os.path.dirname(path))
     try:
         with os.fdopen(descriptor, "wb") as new:

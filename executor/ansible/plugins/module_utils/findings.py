@@ -10,7 +10,7 @@ import re
 import shutil
 import time
 
-from ansible_collections.clusterwright.cluster.plugins.module_utils import leftovers, machine, membership, runtime
+from ansible_collections.clusterwright.cluster.plugins.module_utils import leftovers, machine, machine_settings, membership, runtime
 from ansible_collections.clusterwright.cluster.plugins.module_utils.bundle import Bundle
 from ansible_collections.clusterwright.cluster.plugins.module_utils.bundle_source import Source
 from ansible_collections.clusterwright.cluster.plugins.module_utils.command import find
@@ -183,5 +183,6 @@ CHECKS = (
     neighbours,
     endpoint,
     external_etcd,
+    machine_settings.machine_services,
     artifacts,
 )

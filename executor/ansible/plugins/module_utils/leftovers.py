@@ -8,14 +8,18 @@ import os
 
 from ansible_collections.clusterwright.cluster.plugins.module_utils import (
     bpf,
+    journal_limits,
     links,
+    marked_lines,
     membership,
     mounts,
+    name_servers,
     packet_filter,
     processes,
     roots,
     routing,
     runtime,
+    time_servers,
 )
 from ansible_collections.clusterwright.cluster.plugins.module_utils.command import attempt, find
 from ansible_collections.clusterwright.cluster.plugins.module_utils.machine import container, text
@@ -45,14 +49,15 @@ FILES = (
     "/etc/sysctl.d/90-clusterwright.conf",
     "/etc/modules-load.d/clusterwright.conf",
     "/etc/systemd/networkd.conf.d/90-clusterwright.conf",
+    *time_servers.FILES,
+    name_servers.RESOLVED_FILE,
+    journal_limits.FILE,
     "/usr/local/sbin/clusterwright-network",
     "/usr/local/sbin/clusterwright-network-probe",
     "/usr/local/sbin/clusterwright-check-endpoint",
     # Cilium's.
     "/etc/sysctl.d/99-zzz-override_cilium.conf",
 )
-HOSTS_BEGIN = "# clusterwright: begin"
-HOSTS_END = "# clusterwright: end"
 # Of a runtime that has other users, only what is Kubernetes'.
 SHARED_RUNTIME = ("/run/containerd/io.containerd.runtime.v2.task/k8s.io", "/run/containerd/io.containerd.grpc.v1.cri")
 NAMESPACES = "/run/netns/cni-"
@@ -121,6 +126,6 @@ def find_all(memory: bool = True) -> list:
     found += links.find() + routing.find() + packet_filter.find() + bpf.find()
     found += [f"address {address}" for address, _interface in virtual_addresses()]
     found += [f"network namespace {name}" for name in pod_namespaces()[:8]]
-    if HOSTS_BEGIN in text("/etc/hosts"):
+    if marked_lines.BEGIN in text("/etc/hosts"):
         found.append("lines in /etc/hosts")
     return found

@@ -55,6 +55,11 @@ def replaced(pid: str) -> bool:
         return False
 
 
+def is_remembered(unit: str) -> bool:
+    """Whether it is known what the unit read when it was started last by us."""
+    return os.path.exists(f"{FOLDER}/{unit}.json")
+
+
 def due(unit: str, state: dict, paths: list, since: str = "ExecMainStartTimestampMonotonic") -> bool:
     """Whether the unit, in this state, has not read what is in the files now. `since`: the moment at which it reads them."""
     if not paths:

@@ -75,6 +75,10 @@ options:
     description: Kernel values that the prepare step will set, by name.
     type: dict
     default: {}
+  machine_settings:
+    description: What the cluster's configuration asks of the machine, as the prepare step gets it.
+    type: dict
+    default: {}
   controller_time:
     description: Unix time on the controller, to compare clocks with.
     type: float

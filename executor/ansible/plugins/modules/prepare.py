@@ -7,7 +7,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: prepare
-short_description: Kernel modules, sysctl, swap and the hosts file, each written for the next boot and made true now
+short_description: Kernel modules, sysctl, swap, services of the machine and the hosts file, for the next boot and now
 description:
   - Changes only what differs. In check mode it tells what would change, which is how the probe reads the values back.
 options:
@@ -42,6 +42,21 @@ options:
     type: list
     elements: str
     default: []
+  machine_settings:
+    description:
+      - What the cluster's configuration asks of the machine's services, of C(timeServers), C(dnsServers), C(searchDomains),
+        C(authorizedKeys) and C(journal); its other fields are options of their own. What it does not ask for any more is as it was before.
+    type: dict
+    default: {}
+  user:
+    description: Whom C(authorizedKeys) let in - the user as whom runs log in.
+    type: str
+    default: root
+  login_keys:
+    description: Keys with which the run may have logged in; none of them is taken out of what lets the user in.
+    type: list
+    elements: str
+    default: []
   swap_off:
     description: Turn swap off, now and for the next boot.
     type: bool
@@ -67,6 +82,7 @@ from ansible_collections.clusterwright.cluster.plugins.module_utils import (
     host_file,
     kernel_settings,
     machine,
+    machine_settings,
     membership,
     networkd,
     roots,
@@ -151,6 +167,7 @@ def work(call) -> dict:
     changed += load_modules(params["modules"], params["configured_modules"], check)
     changed += kernel_settings.apply(params["sysctl"], params["configured_sysctl"], check)
     changed += trusted_authorities.apply(params["configured_authorities"], check)
+    changed += machine_settings.apply(params["machine_settings"], params["user"], params["login_keys"], check)
     if params["swap_off"]:
         changed += turn_swap_off(check)
     if params["leave_routes"]:

@@ -11,6 +11,12 @@ short_description: Undoes what the other steps did on this machine, and tells wh
 description:
   - Works on what it finds, so it may be repeated, and works on a machine that was only half installed.
   - Keeps /var/lib/clusterwright, where the guard keeps its state, but for snapshots that a backup has spooled there.
+options:
+  login_keys:
+    description: Keys with which the run may have logged in; none of them is taken out of what lets the user in.
+    type: list
+    elements: str
+    default: []
 author:
   - Clusterwright developers
 """
@@ -25,6 +31,7 @@ from ansible_collections.clusterwright.cluster.plugins.module_utils import (
     kernel_settings,
     leftovers,
     links,
+    machine_settings,
     membership,
     mounts,
     packet_filter,
@@ -154,6 +161,7 @@ def work(call) -> dict:
         remove_network()
         kernel_settings.set_back()
         trusted_authorities.forget()
+        machine_settings.forget(call.params.get("login_keys") or [])
         remove_files()
     left = leftovers.find_all(memory=False)
     if not left:

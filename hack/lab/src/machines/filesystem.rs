@@ -103,9 +103,15 @@ fn customize(directory: &Path, root: &Path, definition: &Definition, authorized_
     fs::remove_file(root.join("var/lib/dbus/machine-id")).ok();
     // Machines ask whom the host asks. A link into a service that does not run here would be an empty file.
     fs::remove_file(etc.join("resolv.conf")).ok();
-    write(&etc.join("resolv.conf"), fs::read_to_string("/etc/resolv.conf").unwrap_or_default())?;
+    write(&etc.join("resolv.conf"), without_comments(&fs::read_to_string("/etc/resolv.conf").unwrap_or_default()))?;
     write(&etc.join("systemd/network/10-lab.network"), network_file(definition))?;
     write_keys(directory, root, definition, authorized_key)
+}
+
+/// A comment says which program writes the file on this host: none does in the machine.
+fn without_comments(resolv_conf: &str) -> String {
+    let lines = resolv_conf.lines().filter(|line| !line.starts_with(['#', ';']));
+    lines.map(|line| format!("{line}\n")).collect()
 }
 
 fn write_keys(directory: &Path, root: &Path, definition: &Definition, authorized_key: &str) -> Result<()> {

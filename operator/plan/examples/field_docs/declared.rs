@@ -67,6 +67,13 @@ pub const CLUSTERS: &[Declared] = &[
         "the Node is drained only if it is to have fewer Pods",
     ),
     beside("configuration.machine.kernelModules", "one that is taken back stays loaded until the next boot"),
+    beside(
+        "configuration.machine.{dnsServers,searchDomains}",
+        "systemd-resolved restarts, where it is at work; Pods that run keep what they began with, \
+         [CoreDNS](operations/change.md#how-machines-are-configured) among them",
+    ),
+    beside("configuration.machine.journal", "systemd-journald restarts"),
+    beside("configuration.machine.timeServers", "systemd-timesyncd or chrony restarts"),
     beside("configuration.machine.trustedCAs", "containerd restarts; containers go on"),
     beside("containerRuntime.registryMirrors", "containerd reads them at each pull"),
     later("{controlPlane,etcd,workers[]}.hosts", HOSTS),
