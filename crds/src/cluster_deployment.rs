@@ -22,6 +22,7 @@ use crate::references::LocalRef;
 use crate::remediation_policy::Remediation;
 
 mod certificates;
+mod container_runtime;
 mod etcd;
 mod etcd_status;
 mod executor;
@@ -34,6 +35,7 @@ mod status;
 mod upgrade_path;
 
 pub use certificates::Certificates;
+pub use container_runtime::{ContainerRuntime, ContainerRuntimeName, RegistryMirror};
 pub(crate) use etcd::ENDPOINTS_RULE;
 pub use etcd::{Defragmentation, ETCD_PREFIX, Etcd, EtcdTopology};
 pub use etcd_status::{EtcdDefragmentation, EtcdHashCheck, EtcdMember, EtcdStatus};
@@ -282,47 +284,6 @@ pub struct ControlPlane {
     /// What is different on the kubelets of the control planes from `configuration.kubelet`, field by field.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kubelet: Option<KubeletSettings>,
-}
-
-/// The kinds of container runtime.
-#[derive(Serialize, Deserialize, Clone, Copy, Debug, Default, PartialEq, Eq, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub enum ContainerRuntimeName {
-    /// containerd.
-    #[default]
-    Containerd,
-}
-
-/// The container runtime of every machine.
-#[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq, KubeSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct ContainerRuntime {
-    /// Default `containerd`.
-    #[serde(default)]
-    pub name: ContainerRuntimeName,
-    /// Mirrors of registries, by prefix; at most 32.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 32))]
-    #[x_kube(merge_strategy = ListMerge::Map(vec!["prefix".into()]))]
-    pub registry_mirrors: Vec<RegistryMirror>,
-}
-
-/// Mirrors of one registry.
-#[derive(Serialize, Deserialize, Clone, Debug, PartialEq, Eq, KubeSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct RegistryMirror {
-    /// The registry as image references name it, e.g. `registry.k8s.io` or `registry.example:5000`.
-    #[schemars(length(min = 1, max = 253), regex(pattern = r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?(:[0-9]{1,5})?$"))]
-    pub prefix: String,
-    /// Where to ask, in this order; at most 8.
-    #[schemars(
-        length(min = 1, max = 8),
-        inner(
-            length(min = 8, max = 512),
-            regex(pattern = r"^https?://[A-Za-z0-9\[][-A-Za-z0-9.:\[\]]*(/[-A-Za-z0-9._~/]*)?$")
-        )
-    )]
-    pub endpoints: Vec<String>,
 }
 
 /// Where programs and images come from.

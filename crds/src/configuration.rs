@@ -14,7 +14,7 @@ mod machine;
 mod scheduler;
 
 pub use api_server::{AdmissionPlugins, ApiServerSettings, AuditSettings};
-pub use containerd::{ContainerdSettings, Proxy};
+pub use containerd::{ContainerdSettings, Proxy, Runtime};
 pub use controller_manager::ControllerManagerSettings;
 pub use etcd::EtcdSettings;
 pub use flags::FlagValue;

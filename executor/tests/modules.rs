@@ -146,6 +146,11 @@ mod scripts {
     }
 
     #[test]
+    fn containerd_asks_mirrors_with_the_login_and_the_authority_that_are_configured() {
+        play("registry_mirrors.py");
+    }
+
+    #[test]
     fn administrators_keys_let_them_in_while_they_are_configured_and_the_runs_own_stays() {
         play_machine("authorized_keys.py");
     }

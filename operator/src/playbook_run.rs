@@ -7,6 +7,7 @@ pub(crate) mod inputs;
 mod log;
 mod observe;
 mod ownership;
+pub(crate) mod registries;
 mod report;
 mod restore;
 mod secrets;

@@ -310,7 +310,8 @@ fn changed_nothing(run: &PlaybookRun, steps: &[&str]) -> Result<()> {
     Ok(())
 }
 
-/// A name of the API server and a mirror: on the machines that they are for, and gone from them when they are taken back.
+/// A name of the API server and a mirror: on the machines that they are for, and gone from them when they are taken
+/// back.
 async fn settings_are_rolled_out_and_taken_back(scenario: &Scenario, machines: &[Machine]) -> Result<()> {
     const NAME: &str = "api.first.example";
     const MIRROR: &str = "/etc/containerd/certs.d/registry.example:5000/hosts.toml";

@@ -1160,6 +1160,9 @@ reasons! {
     Running Normal [HEALTHY READY]
         "As wanted."
         "";
+    RuntimeNotInstalled Warning []
+        "The machine lacks the program of a runtime of `configuration.containerd.runtimes`."
+        "Install the program that the message names, or correct its path.";
     Same Normal [IDENTITY_VERIFIED]
         "It is the machine that was claimed."
         "";

@@ -4,7 +4,7 @@ import os
 import shutil
 import subprocess
 
-from machine_world import enter, play, sh, write
+from machine_world import enter, play, program, sh, write
 
 enter()
 
@@ -37,13 +37,13 @@ def finding() -> list:
 
 def docker_is_an_error_with_what_to_do() -> None:
     assert finding() == [] and runtime.own()
-    assert play(container_runtime)[1] is None
+    assert play(container_runtime, runtimes=[])[1] is None
     for path in ("/etc/systemd/system/docker.service", "/etc/systemd/system/containerd.service", "/etc/containerd/config.toml"):
         write(path, "[Unit]\nDescription=of a distribution\n")
         assert finding() == [("container-runtime", "error")], path
         message = findings.container_runtime({"roles": ["control-plane"]})[0]["message"]
         assert path in message and "apt-get purge" in message, message
-        failure = play(container_runtime)[1]
+        failure = play(container_runtime, runtimes=[])[1]
         assert failure and failure.reason == "ForeignRuntime" and path in failure.message, failure
         os.unlink(path)
     daemon = start("/usr/local/bin/dockerd")
@@ -52,6 +52,27 @@ def docker_is_an_error_with_what_to_do() -> None:
     daemon.wait()
     os.unlink("/usr/local/bin/dockerd")
     assert findings.container_runtime({"roles": ["etcd"]}) == []
+
+
+def a_runtime_whose_program_is_missing_is_refused() -> None:
+    gvisor = {"name": "gvisor", "type": "io.containerd.runsc.v1", "configPath": "/etc/containerd/runsc.toml"}
+    crun = {"name": "crun", "type": "io.containerd.runc.v2", "binaryName": "/opt/crun"}
+
+    def refused(runtime: dict, what: str) -> None:
+        failure = play(container_runtime, runtimes=[runtime])[1]
+        assert failure and failure.reason == "RuntimeNotInstalled", failure
+        assert f"runtimes[{runtime['name']}]: {what} is not on the machine" in failure.message, failure.message
+
+    refused(gvisor, "containerd-shim-runsc-v1")
+    shim = program("containerd-shim-runsc-v1", "exit 0")
+    refused(gvisor, "/etc/containerd/runsc.toml")
+    write("/etc/containerd/runsc.toml")
+    refused({**gvisor, "path": "/opt/shim"}, "/opt/shim")
+    refused(crun, "/opt/crun")
+    write("/opt/crun", "", 0o755)
+    assert play(container_runtime, runtimes=[gvisor, crun])[1] is None
+    for path in (shim, "/etc/containerd/runsc.toml", "/opt/crun"):
+        os.unlink(path)
 
 
 def ours_is_none_of_others() -> None:
@@ -113,6 +134,7 @@ def a_machine_whose_pods_run_is_not_clean() -> None:
 
 
 docker_is_an_error_with_what_to_do()
+a_runtime_whose_program_is_missing_is_refused()
 ours_is_none_of_others()
 the_runtime_of_others_stays_and_its_pods_do_not()
 a_machine_whose_pods_run_is_not_clean()

@@ -13,6 +13,7 @@ mod manifests;
 mod observed;
 mod private_key;
 mod problem;
+mod registries;
 mod resets;
 mod restore;
 mod same_on_all_hosts;
@@ -36,6 +37,9 @@ pub use host::{FirstKey, address_in_cluster, host_inputs};
 pub use identity::identity;
 pub use observed::{BackupSeen, ClusterSeen, InputsObserved, RestoreSeen};
 pub use problem::InputsProblem;
+pub use registries::{
+    Registries, RegistryLogin, RegistrySeen, digests as registry_digests, login_key, registry_ca, registry_login,
+};
 pub use storage::{StorageSeen, storage};
 pub use variables::of_etcd;
 
@@ -172,6 +176,8 @@ pub struct SecretsNeeded {
     pub join_hosts: BTreeSet<String>,
     /// The login of the artifact source.
     pub artifacts_login: bool,
+    /// The registries to whose mirrors machines log in, by prefix.
+    pub registry_logins: Vec<String>,
     /// What a backup is fetched and decrypted with, and the cluster's keys, which it must have.
     pub staging: bool,
     /// What a backup is made with: a client's certificate of etcd, the keys of the storage, and what is stored beside
@@ -192,7 +198,10 @@ pub fn secrets_needed(model: &RunInputs) -> SecretsNeeded {
         _ if model.cluster_name.is_none() => return SecretsNeeded::default(),
         Effect::Renews => return to_renew(model),
         // No key of the cluster: a probe finds on the machine what it compares with.
-        Effect::Compares => return SecretsNeeded { artifacts_login: login(model), ..SecretsNeeded::default() },
+        Effect::Compares => {
+            let (artifacts_login, registry_logins) = (login(model), registry_logins(model));
+            return SecretsNeeded { artifacts_login, registry_logins, ..SecretsNeeded::default() };
+        }
         Effect::Provisions => {}
         Effect::Removes | Effect::Copies | Effect::Maintains | Effect::Looks => return SecretsNeeded::default(),
     }
@@ -227,7 +236,13 @@ pub fn secrets_needed(model: &RunInputs) -> SecretsNeeded {
         backup: false,
         staging,
         artifacts_login: login(model),
+        registry_logins: registry_logins(model),
     }
+}
+
+/// The registries to whose mirrors the run's machines are to log in.
+fn registry_logins(model: &RunInputs) -> Vec<String> {
+    if model.steps.contains(&Step::ContainerRuntime) { registries::logins(&model.vars) } else { Vec::new() }
 }
 
 /// Whether the login of the artifact source is needed.

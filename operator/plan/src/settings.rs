@@ -9,7 +9,7 @@ mod done;
 mod parts;
 mod wanted;
 
-pub use contents::{ADDONS, CONTENTS, Content, ETCD_CLIENT, NETWORK};
+pub use contents::{ADDONS, CONTENTS, Content, ETCD_CLIENT, NETWORK, REGISTRIES, REGISTRY_LOGIN};
 pub use differences::{Difference, differences};
 pub use digest::digest;
 pub use wanted::Wanted;
@@ -32,7 +32,7 @@ use done::{Done, how_done, joins_by, settings_of};
 /// The variable that says which API servers are behind an endpoint that the control planes hold.
 pub const BACKENDS: &str = "kube_apiserver_backends";
 
-/// What ConfigMaps hold that the spec refers to: manifests, as digests; none: it could not be read.
+/// What objects hold that the spec refers to: manifests, as digests; none: it could not be read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Manifests {
     /// Of `addons.manifestsRef`.
@@ -41,27 +41,43 @@ pub struct Manifests {
     pub network: Option<String>,
     /// The files that `configuration` refers to, by their keys, as they are.
     pub files: Option<BTreeMap<String, String>>,
+    /// Digests of what `containerRuntime.registryMirrors` refer to, by prefix.
+    pub registries: Option<BTreeMap<String, String>>,
+}
+
+/// What a run's inputs have of the objects that the spec refers to.
+#[derive(Clone, Debug, Default)]
+pub struct Contents {
+    /// Of `addons.manifestsRef`.
+    pub addons: BTreeMap<String, String>,
+    /// Of `networking.plugin.manifestsRef`.
+    pub network: BTreeMap<String, String>,
+    /// A digest of the certificates of `etcd.secretRef`.
+    pub etcd_client: Option<String>,
+    /// The files that `configuration` refers to, by their keys.
+    pub files: BTreeMap<String, String>,
+    /// Digests of what `containerRuntime.registryMirrors` refer to, by prefix.
+    pub registries: BTreeMap<String, String>,
 }
 
 /// The settings of a run of this intent whose inputs are frozen now.
 pub fn frozen(
     deployment: &ClusterDeployment,
     intent: Intent,
-    addons: &BTreeMap<String, String>,
-    network: &BTreeMap<String, String>,
-    etcd_client: Option<String>,
-    files: &BTreeMap<String, String>,
+    contents: &Contents,
     authorities: &Authorities,
 ) -> FrozenSettings {
     let mut wanted = Wanted::new(deployment);
-    wanted.configuration.extend(files::digest(files).map(|digest| (files::NAME.to_owned(), digest)));
+    for (name, contents) in [(files::NAME, &contents.files), (REGISTRIES, &contents.registries)] {
+        wanted.configuration.extend(files::digest(contents).map(|digest| (name.to_owned(), digest)));
+    }
     FrozenSettings {
         cert_sans: wanted.cert_sans,
         registry_mirrors: wanted.registry_mirrors,
-        addon_manifests: digest(addons),
-        network_manifests: digest(network),
+        addon_manifests: digest(&contents.addons),
+        network_manifests: digest(&contents.network),
         etcd_endpoints: wanted.etcd_endpoints,
-        etcd_client,
+        etcd_client: contents.etcd_client.clone(),
         kubernetes_version: Some(components::version_of(deployment, intent)),
         configuration: wanted.configuration,
         authorities: authorities.digests(deployment.spec.etcd.topology),
@@ -103,6 +119,10 @@ pub fn applied(machine: &Machine, host: &str, runs: &[&PlaybookRun]) -> Option<A
         for part in PARTS.iter().filter(|part| part.concerns(machine.spec.role)) {
             let setting = |settings: &FrozenSettings| parts::of_machine(&settings.configuration, part, machine);
             configure(part.name, &mut part.steps(), &setting);
+        }
+        if machine.spec.role != Role::Etcd {
+            let setting = |settings: &FrozenSettings| settings.configuration.get(REGISTRIES).cloned();
+            configure(REGISTRIES, &mut [Step::ContainerRuntime].into_iter(), &setting);
         }
         if machine.spec.role == Role::ControlPlane {
             let setting = |settings: &FrozenSettings| settings.configuration.get(files::NAME).cloned();

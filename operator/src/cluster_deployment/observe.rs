@@ -19,7 +19,7 @@ use plan::cluster::NodeSeen;
 use plan::cluster_deployment::key_transfer::RestoringSeen;
 use plan::cluster_deployment::{Action, Observed};
 use plan::hooks::Library;
-use plan::inputs::InputsProblem;
+use plan::inputs::{InputsProblem, registry_digests};
 use plan::rotation::{self, Authorities};
 use plan::settings::{self, Manifests};
 use plan::undecodable::Undecodable;
@@ -256,6 +256,7 @@ async fn manifests(ctx: &Context, deployment: &ClusterDeployment) -> Result<Mani
         addons: digest(addons).await?,
         network: digest(spec.networking.plugin.manifests_ref.as_ref()).await?,
         files: playbook_run::inputs::configuration_files(ctx, deployment).await?.ok(),
+        registries: playbook_run::registries::seen(ctx, deployment).await?.ok().map(|seen| registry_digests(&seen)),
     })
 }
 

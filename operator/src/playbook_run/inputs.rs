@@ -14,14 +14,16 @@ use plan::configuration::files::FILES;
 use plan::hooks::Library;
 use plan::inputs::artifacts::{self, ArtifactsSeen};
 use plan::inputs::{
-    ClusterSeen, Credentials, InputsObserved, InputsProblem, build, classify, hosts_to_observe, secrets_needed,
+    ClusterSeen, Credentials, InputsObserved, InputsProblem, Registries, build, classify, hosts_to_observe,
+    registry_digests, secrets_needed,
 };
 use plan::playbook_run::InputsSeen;
 use plan::rotation::Authorities;
+use plan::settings::Contents;
 use plan::undecodable::Undecodable;
 
 use super::ownership::{named_as, taken};
-use super::{backup, etcd_client, restore, secrets};
+use super::{backup, etcd_client, registries, restore, secrets};
 use crate::context::Context;
 use crate::error::{Error, ResultExt};
 use crate::{live, pki};
@@ -102,10 +104,14 @@ async fn gather(
     }
     let text = serde_json::to_string(&model).doing(|| "write the model".into())?;
     let settings = cluster.as_ref().map(|cluster| {
-        let (addons, network) = (&cluster.addon_manifests, &cluster.network_manifests);
-        let (etcd_client, files) = (cluster.etcd_client.clone(), &cluster.configuration_files);
-        let authorities = &cluster.authorities;
-        plan::settings::frozen(cluster.deployment, run.spec.intent, addons, network, etcd_client, files, authorities)
+        let contents = Contents {
+            addons: cluster.addon_manifests.clone(),
+            network: cluster.network_manifests.clone(),
+            etcd_client: cluster.etcd_client.clone(),
+            files: cluster.configuration_files.clone(),
+            registries: registry_digests(&cluster.registries),
+        };
+        plan::settings::frozen(cluster.deployment, run.spec.intent, &contents, &cluster.authorities)
     });
     Ok(Ok(InputsSeen::Model { text, model: Box::new(model), settings }))
 }
@@ -168,6 +174,10 @@ async fn cluster_seen<'a>(
         Some(source) => artifacts_seen(ctx, &namespace, source).await?,
         None => Ok(ArtifactsSeen::default()),
     };
+    let registries = match needs_cluster {
+        true => registries::seen(ctx, deployment).await?,
+        false => Ok(Registries::new()),
+    };
     let etcd_client = match needs_cluster {
         true => etcd_client::digest(ctx, deployment).await?.transpose(),
         false => Ok(None),
@@ -176,6 +186,7 @@ async fn cluster_seen<'a>(
         Ok(ClusterSeen {
             etcd_client: etcd_client?,
             artifacts: artifacts?,
+            registries: registries?,
             deployment,
             machines,
             ca_cert_hash,

@@ -13,7 +13,7 @@ use plan::inputs::{SecretsNeeded, artifacts};
 use plan::job::metadata;
 
 use super::ownership::named_as;
-use super::{backup, etcd_client, restore};
+use super::{backup, etcd_client, registries, restore};
 use crate::bootstrap_token::{self, BootstrapToken};
 use crate::context::Context;
 use crate::error::{Error, ResultExt, chain};
@@ -107,6 +107,7 @@ async fn keys(
     if needs.artifacts_login {
         data.extend(artifacts_login(ctx, deployment).await?);
     }
+    data.extend(registries::files(ctx, deployment, &needs.registry_logins).await?);
     for host in &needs.join_hosts {
         let token =
             if !mints_tokens(intent) { BootstrapToken::random() } else { token(ctx, deployment, host, now).await? };

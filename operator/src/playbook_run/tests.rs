@@ -19,6 +19,7 @@ const HOST: &str = "hosts/fleet/h";
 mod external_etcd;
 mod faults;
 mod frozen;
+mod registries;
 
 /// A cluster of one machine, and a run on it that holds the lock.
 fn world() -> FakeApi {

@@ -106,6 +106,57 @@ async fn servers_and_keys_of_machines_are_named_as_their_programs_take_them() ->
 
 #[tokio::test(flavor = "multi_thread")]
 #[rustfmt::skip]
+async fn a_runtime_has_what_its_shim_takes_and_another_name_than_runc() -> Result<()> {
+    let runtimes = "spec.configuration.containerd.runtimes";
+    let runsc = json!({"name": "gvisor", "type": "io.containerd.runsc.v1"});
+    let with = |more: Value| {
+        let mut runtime = runsc.clone();
+        runtime.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        json!([runtime])
+    };
+    check(&ApiServer::shared().await?, [
+        (0, "runtimes", demo(), runtimes, json!([
+            [runsc, {"name": "crun", "type": "io.containerd.runc.v2", "binaryName": "/usr/bin/crun"}],
+            with(json!({"path": "/opt/gvisor/containerd-shim-runsc-v1", "configPath": "/etc/containerd/runsc.toml"})),
+        ]), Admitted),
+        (0, "ours", demo(), runtimes, json!([with(json!({"name": "runc"}))]), refused("runc is there already")),
+        (0, "one twice", demo(), runtimes, json!([[runsc, runsc]]), refused("Duplicate value")),
+        (0, "no type", demo(), runtimes, json!([with(json!({"type": "runsc"})), with(json!({"type": "io.containerd.a.b.v1"}))]),
+            refused("should match")),
+        (0, "no path", demo(), runtimes, json!([with(json!({"path": "shim"})), with(json!({"path": "/a b"})), with(json!({"path": "/x/"}))]),
+            refused("should match")),
+        (0, "another's program", demo(), runtimes, json!([with(json!({"binaryName": "/usr/bin/crun"}))]),
+            refused("binaryName goes with type io.containerd.runc.v2")),
+        (0, "a file that is not read", demo(), runtimes, json!([with(json!({"type": "io.containerd.runc.v2", "configPath": "/x"}))]),
+            refused("configPath goes with other types")),
+    ]).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[rustfmt::skip]
+async fn mirrors_log_in_only_where_it_is_known_who_they_are() -> Result<()> {
+    let mirrors = "spec.containerRuntime.registryMirrors";
+    let mirror = |endpoint: &str, more: Value| {
+        let mut mirror = json!({"prefix": "registry.example:5000", "endpoints": [endpoint]});
+        mirror.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        json!([mirror])
+    };
+    let login = json!({"credentialsRef": {"name": "mirror"}});
+    check(&ApiServer::shared().await?, [
+        (0, "a login and an authority", demo(), mirrors, json!([
+            mirror("https://m.example", json!({"credentialsRef": {"name": "mirror"}, "caRef": {"name": "ca"}})),
+            mirror("https://m.example", json!({"skipVerify": true})), mirror("http://m.example", json!({"skipVerify": false})),
+        ]), Admitted),
+        (0, "over plain HTTP", demo(), mirrors, json!([mirror("http://m.example", login),
+                mirror("http://m", json!({"caRef": {"name": "ca"}}))]),
+            refused("caRef and credentialsRef need https endpoints")),
+        (0, "to whoever answers", demo(), mirrors, json!([mirror("https://m", json!({"skipVerify": true, "credentialsRef": {"name": "mirror"}}))]),
+            refused("skipVerify goes with neither caRef nor credentialsRef")),
+    ]).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[rustfmt::skip]
 async fn a_proxy_is_a_url_without_a_login() -> Result<()> {
     let proxy = "spec.configuration.containerd.proxy";
     check(&ApiServer::shared().await?, [

@@ -20,8 +20,8 @@ options:
     default: []
   prune:
     description:
-      - Directories that have files of ours, which all begin with one line. A file there that begins with it, and is not among C(files), is
-        removed with the directory that it leaves empty.
+      - Directories that have files of ours, which all begin with one line. A file there that begins with it, and is not among C(files) and
+        C(secrets), is removed with the directory that it leaves empty.
     type: list
     elements: dict
     default: []
@@ -64,7 +64,7 @@ def work(call) -> dict:
     params, check = call.params, call.check_mode
     changed = files.write_all(params["files"], check) + files.write_all(params["secrets"], check, files.SECRET)
     changed += [path for path in params["remove"] if files.remove(path, check)]
-    wanted = {entry["path"] for entry in params["files"] or []}
+    wanted = {entry["path"] for entry in (params["files"] or []) + (params["secrets"] or [])}
     for place in params["prune"]:
         changed += files.prune(place["path"], place["first_line"], wanted, check)
 

@@ -8,7 +8,7 @@ use crds::step::{Intent, Role, Step};
 use crds::{ClusterDeployment, Machine, PlaybookRun};
 use plan::configuration::files::FILES;
 use plan::rotation::Authorities;
-use plan::settings::{self, CONTENTS, Wanted};
+use plan::settings::{self, CONTENTS, Contents, Wanted};
 use plan::{machine_set, naming};
 use serde_json::{Value, json};
 
@@ -112,8 +112,7 @@ fn machines(deployment: &ClusterDeployment) -> serde_json::Result<Vec<Machine>> 
 
 /// A run that has brought machines all that was wanted.
 fn provisioned(deployment: &ClusterDeployment) -> serde_json::Result<PlaybookRun> {
-    let none = Default::default();
-    let settings = settings::frozen(deployment, Intent::Install, &none, &none, None, &none, &Authorities::default());
+    let settings = settings::frozen(deployment, Intent::Install, &Contents::default(), &Authorities::default());
     let steps = Step::ALL.map(|step| json!({"name": step, "phase": "Succeeded", "startedAt": AT}));
     serde_json::from_value(json!({
         "apiVersion": "clusterwright.dev/v1alpha1", "kind": "PlaybookRun", "metadata": {"name": "install"},

@@ -7,7 +7,7 @@ use crds::step::{Role, Step};
 use super::rotating;
 use super::state::{ClusterMachine, ClusterState};
 use crate::configuration::files;
-use crate::settings::{self, ADDONS, Content, Difference, ETCD_CLIENT, NETWORK};
+use crate::settings::{self, ADDONS, Content, Difference, ETCD_CLIENT, NETWORK, REGISTRIES, REGISTRY_LOGIN};
 
 /// What differs on a machine to which this was applied.
 pub(super) fn of_machine(
@@ -20,6 +20,7 @@ pub(super) fn of_machine(
         .into_iter()
         .chain(of_etcd_client(state, member, applied))
         .chain(of_files(state, member, applied))
+        .chain(of_registries(state, member, applied))
         .chain(rotating::of_machine(state, member, applied))
         .collect()
 }
@@ -42,6 +43,23 @@ fn of_files(
     let digest = wanted.as_deref().unwrap_or_default();
     let difference = Difference::new(field, Step::ControlPlaneConfiguration, is_known, digest);
     (has != wanted.as_ref()).then_some(difference)
+}
+
+/// Whether a machine knows its mirrors and logs in there as the objects say by now to which the spec refers.
+fn of_registries(
+    state: &ClusterState<'_>,
+    member: &ClusterMachine<'_>,
+    applied: Option<&AppliedSettings>,
+) -> Option<Difference> {
+    let wanted = files::digest(state.observed.manifests.registries.as_ref()?);
+    if member.machine.spec.role == Role::Etcd {
+        return None;
+    }
+    let has = applied.and_then(|applied| applied.configuration.get(REGISTRIES));
+    let is_known = has.is_some() || applied.is_some_and(|applied| applied.registry_mirrors.is_some());
+    let Content { title, step, is_disruptive, .. } = REGISTRY_LOGIN;
+    let difference = Difference::new(title, step, is_known, wanted.as_deref().unwrap_or_default());
+    (has != wanted.as_ref()).then_some(Difference { is_disruptive, ..difference })
 }
 
 /// Whether a control plane speaks to an external etcd with the certificates that the Secret has by now. While the Secret

@@ -151,7 +151,9 @@ pub(super) fn compares_content(state: &ClusterState<'_>) -> bool {
     let addons = spec.addon_manifests();
     let named = [addons, spec.networking.plugin.manifests_ref.as_ref(), spec.etcd.secret_ref.as_ref()];
     let files = FILES.iter().map(|file| file.reference(state.deployment));
-    state.installed.is_some() && named.into_iter().chain(files).any(|reference| reference.is_some())
+    let mirrors = spec.container_runtime.registry_mirrors.iter();
+    let of_mirrors = mirrors.flat_map(|mirror| [mirror.ca_ref.as_ref(), mirror.credentials_ref.as_ref()]);
+    state.installed.is_some() && named.into_iter().chain(files).chain(of_mirrors).any(|reference| reference.is_some())
 }
 
 pub(super) const NOT_INSTALLED: &str = "the cluster is not installed yet";

@@ -176,6 +176,7 @@ mod tests {
                 authorities: crate::rotation::Authorities::default(),
                 etcd_client: None,
                 artifacts: ArtifactsSeen::default(),
+                registries: Default::default(),
                 addon_manifests: Default::default(),
                 network_manifests: Default::default(),
                 configuration_files: Default::default(),

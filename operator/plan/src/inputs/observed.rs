@@ -7,6 +7,7 @@ use k8s_openapi::api::core::v1::Secret;
 
 use super::artifacts;
 use super::credential::Credentials;
+use super::registries::Registries;
 use super::storage::StorageSeen;
 use crate::hooks::Library;
 use crate::rotation::Authorities;
@@ -45,6 +46,8 @@ pub struct ClusterSeen<'a> {
     pub etcd_client: Option<String>,
     /// What the references of `artifacts` lead to.
     pub artifacts: artifacts::ArtifactsSeen,
+    /// What the references of `containerRuntime.registryMirrors` lead to.
+    pub registries: Registries,
     /// Data of the ConfigMap of `addons.manifestsRef`.
     pub addon_manifests: BTreeMap<String, String>,
     /// Data of the ConfigMap of `networking.plugin.manifestsRef`.

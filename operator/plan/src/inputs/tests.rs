@@ -7,7 +7,7 @@ use crds::{ClusterDeployment, Host, Machine, PlaybookRun};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use super::{ClusterSeen, InputsObserved, InputsProblem, artifacts, build, secrets_needed};
+use super::{ClusterSeen, InputsObserved, InputsProblem, RegistrySeen, artifacts, build, secrets_needed};
 
 fn object<K: DeserializeOwned>(text: &str) -> K {
     serde_yaml::from_str(text).unwrap()
@@ -86,6 +86,13 @@ fn build_of(
         authorities: crate::rotation::Authorities::default(),
         etcd_client: None,
         artifacts: artifacts::ArtifactsSeen { ca: None, login: Some(artifacts::Login::Bearer) },
+        registries: deployment
+            .spec
+            .container_runtime
+            .registry_mirrors
+            .iter()
+            .map(|mirror| (mirror.prefix.clone(), RegistrySeen { ca: None, login: Some("digest".into()) }))
+            .collect(),
         addon_manifests: [("b".to_owned(), "B".to_owned()), ("a".to_owned(), "A".to_owned())].into(),
         network_manifests: BTreeMap::new(),
         configuration_files: BTreeMap::new(),
@@ -190,6 +197,22 @@ fn a_probe_or_a_reset_gets_no_keys_of_a_cluster() {
     let model = build_in(&deployment, &run("Compare", "prepare, etcd, control-plane, node", "leaving", "")).unwrap();
     let login = super::SecretsNeeded { artifacts_login: true, ..super::SecretsNeeded::default() };
     assert_eq!(secrets_needed(&model), login);
+}
+
+#[test]
+fn a_run_that_configures_the_container_runtime_gets_the_logins_of_mirrors_and_no_other_run() {
+    let spec = "containerRuntime: {registryMirrors: [{prefix: 'r:5000', endpoints: ['https://m'], credentialsRef: {name: m}}]}";
+    let deployment = deployment(spec, "");
+    let check = |intent: &str, steps: &str, expected: &[&str]| {
+        let model = build_in(&deployment, &run(intent, steps, "w1", "")).unwrap();
+        assert_eq!(model.vars["containerd_registries_mirrors"][0]["login"], json!(super::login_key("r:5000")));
+        assert_eq!(secrets_needed(&model).registry_logins, expected, "{intent}");
+    };
+    check("Configure", "container-runtime", &["r:5000"]);
+    check("Join", "prepare, container-runtime, node", &["r:5000"]);
+    check("Compare", "container-runtime", &["r:5000"]);
+    check("Configure", "prepare", &[]);
+    check("Compare", "prepare", &[]);
 }
 
 #[test]

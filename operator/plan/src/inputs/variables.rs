@@ -17,6 +17,7 @@ use super::host::address_in_cluster;
 use super::manifests;
 use super::observed::ClusterSeen;
 use super::problem::InputsProblem;
+use super::registries;
 use crate::certificates::RenewalPolicy;
 use crate::components;
 use crate::configuration::files;
@@ -47,6 +48,9 @@ pub(super) fn of_cluster(
     let index = spec.artifacts.as_ref();
     let index = index.and_then(|artifacts| artifacts.index_sha256.as_deref());
     vars.extend(artifacts::variables(index, &cluster.artifacts));
+    let mirrors = &spec.container_runtime.registry_mirrors;
+    let mirrors = mirrors.iter().map(|mirror| registries::variable(mirror, &cluster.registries)).collect();
+    vars.insert("containerd_registries_mirrors".to_owned(), mirrors);
     vars.extend(match spec.etcd.topology {
         EtcdTopology::External => external_etcd(&spec.etcd),
         EtcdTopology::Stacked | EtcdTopology::Dedicated => etcd_variables(&layout.etcd),
@@ -154,7 +158,6 @@ fn cluster_variables(deployment: &ClusterDeployment, intent: Intent) -> BTreeMap
         ("certificate_renew_before_seconds", json!(renewal.refresh_before().as_secs())),
         ("etcd_topology", json!(topology)),
         ("etcd_cluster_token", json!(token)),
-        ("containerd_registries_mirrors", spec.container_runtime.registry_mirrors.iter().map(mirror).collect()),
         ("preflight_ignore", json!(preflight.ignore)),
         ("allow_unsupported_distribution_setup", json!(preflight.allow_unsupported_distribution)),
     ];
@@ -283,9 +286,4 @@ fn plugin(name: NetworkPluginName) -> &'static str {
         NetworkPluginName::Bridge => "bridge",
         NetworkPluginName::Manifests => "manifests",
     }
-}
-
-fn mirror(mirror: &crds::cluster_deployment::RegistryMirror) -> Value {
-    let host = |endpoint: &String| json!({ "host": endpoint, "capabilities": ["pull", "resolve"] });
-    json!({ "prefix": mirror.prefix, "mirrors": mirror.endpoints.iter().map(host).collect::<Vec<_>>() })
 }

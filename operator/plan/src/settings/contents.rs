@@ -42,8 +42,23 @@ pub const ETCD_CLIENT: Content = Content {
     is_disruptive: false,
 };
 
+/// The name in statuses of what mirrors of registries refer to, beside those of the parts of the configuration.
+pub const REGISTRIES: &str = "registries";
+
+/// The authority of a registry's mirrors. containerd reads it at each pull.
+pub const REGISTRY_CA: Content = Content {
+    reference: "containerRuntime.registryMirrors[].caRef",
+    title: "content of the references of containerRuntime.registryMirrors",
+    step: Step::ContainerRuntime,
+    is_disruptive: false,
+};
+
+/// The login of a registry's mirrors.
+pub const REGISTRY_LOGIN: Content =
+    Content { reference: "containerRuntime.registryMirrors[].credentialsRef", ..REGISTRY_CA };
+
 /// All of them.
-pub const CONTENTS: [Content; 3] = [ADDONS, NETWORK, ETCD_CLIENT];
+pub const CONTENTS: [Content; 5] = [ADDONS, NETWORK, ETCD_CLIENT, REGISTRY_CA, REGISTRY_LOGIN];
 
 impl Content {
     /// How what was applied differs from what is wanted, both as digests, if it does.

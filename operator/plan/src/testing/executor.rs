@@ -1,7 +1,5 @@
 //! Runs: they begin when the lock lets them, and end as the next fate says.
 
-use std::collections::BTreeMap;
-
 use crds::ObjectExt;
 use crds::cluster_deployment::Operation;
 use crds::drift::StepDifference;
@@ -11,10 +9,11 @@ use crds::{PlaybookRun, Reason};
 
 use super::results::{failed, failure};
 use super::world::World;
+use crate::attempts;
 use crate::certificates::is_probe;
 use crate::cluster_deployment::fencing::is_fence;
 use crate::drift::is_comparison;
-use crate::{attempts, settings};
+use crate::settings::{self, Contents};
 
 impl World {
     /// Runs begin and end, and probes answer.
@@ -107,12 +106,15 @@ impl World {
                 self.configure_kubelet(host);
             }
         }
-        let etcd_client = self.etcd_client.clone().and_then(Result::ok);
-        let files = self.manifests.files.clone().unwrap_or_default();
+        let contents = Contents {
+            etcd_client: self.etcd_client.clone().and_then(Result::ok),
+            files: self.manifests.files.clone().unwrap_or_default(),
+            registries: self.manifests.registries.clone().unwrap_or_default(),
+            ..Contents::default()
+        };
         let authorities = self.freeze_authorities(&run);
         let deployment = &self.cluster_mut(&cluster).deployment;
-        let none = BTreeMap::new();
-        let frozen = settings::frozen(deployment, run.spec.intent, &none, &none, etcd_client, &files, &authorities);
+        let frozen = settings::frozen(deployment, run.spec.intent, &contents, &authorities);
         let settings = FrozenSettings {
             addon_manifests: self.manifests.addons.clone().unwrap_or_default(),
             network_manifests: self.manifests.network.clone().unwrap_or_default(),

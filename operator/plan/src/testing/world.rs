@@ -172,6 +172,7 @@ impl World {
                 addons: Some("none".into()),
                 network: Some("none".into()),
                 files: Some(BTreeMap::new()),
+                registries: Some(BTreeMap::new()),
             },
             etcd_client: None,
             fates: Vec::new(),

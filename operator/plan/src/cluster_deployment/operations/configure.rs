@@ -26,7 +26,8 @@ use crate::cluster_deployment::tried::{self, Tried};
 use crate::cluster_deployment::{turn, upgrade};
 use crate::departure::is_healthy;
 use crate::message::count;
-use crate::{configuration, provisioning, settings};
+use crate::settings::{self, REGISTRIES};
+use crate::{configuration, provisioning};
 
 use draining::Draining;
 
@@ -62,9 +63,14 @@ fn key(state: &ClusterState<'_>) -> String {
     settings::digest(&(wanted, &manifests.addons, &manifests.network, etcd_client, files(state), authorities))
 }
 
-/// A digest of the files that the configuration refers to; none where there is none, so that attempts of before count.
+/// A digest of the files that the configuration refers to, and of what mirrors refer to; none where there is none, so
+/// that attempts of before count.
 fn files(state: &ClusterState<'_>) -> Option<String> {
-    configuration::files::digest(state.observed.manifests.files.as_ref()?)
+    let manifests = &state.observed.manifests;
+    let mut contents = manifests.files.clone()?;
+    let registries = manifests.registries.iter().flatten();
+    contents.extend(registries.map(|(prefix, digest)| (format!("{REGISTRIES}/{prefix}"), digest.clone())));
+    configuration::files::digest(&contents)
 }
 
 fn progressing(message: String) -> Proposal {

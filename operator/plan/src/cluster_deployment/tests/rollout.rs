@@ -40,7 +40,11 @@ fn want(world: &mut World, version: &str) {
 }
 
 fn mirror(world: &mut World) {
-    let mirror = RegistryMirror { prefix: "registry.k8s.io".into(), endpoints: vec!["http://mirror:5000".into()] };
+    let mirror = RegistryMirror {
+        prefix: "registry.k8s.io".into(),
+        endpoints: vec!["http://mirror:5000".into()],
+        ..RegistryMirror::default()
+    };
     world.change_spec("a", |spec| spec.container_runtime.registry_mirrors = vec![mirror]);
 }
 

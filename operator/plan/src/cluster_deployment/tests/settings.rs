@@ -1,5 +1,7 @@
 //! Settings that are edited after they were applied: what rolls them out, and what is said of those that wait.
 
+use std::collections::BTreeMap;
+
 use crds::cluster_deployment::RegistryMirror;
 use crds::conditions;
 use crds::names::{annotation, condition};
@@ -33,7 +35,11 @@ fn machine_says(world: &World, host: &str) -> (String, String) {
 }
 
 fn mirror(world: &mut World) {
-    let mirror = RegistryMirror { prefix: "registry.k8s.io".into(), endpoints: vec!["http://mirror:5000".into()] };
+    let mirror = RegistryMirror {
+        prefix: "registry.k8s.io".into(),
+        endpoints: vec!["http://mirror:5000".into()],
+        ..RegistryMirror::default()
+    };
     world.deployment.spec.container_runtime.registry_mirrors = vec![mirror];
     world.touch();
 }
@@ -173,6 +179,36 @@ fn a_machine_that_cannot_be_configured_keeps_all_others_as_they_are_until_somebo
     world.touch();
     world.settle();
     assert_eq!(up_to_date(&world).0, "True", "it was taken back: {:?}", up_to_date(&world));
+}
+
+#[test]
+fn another_login_or_authority_of_mirrors_is_rolled_out_as_an_edit_is() {
+    let mut world = built();
+    mirror(&mut world);
+    world.settle();
+    let mut count = configured(&world).len();
+    let mut brought = |world: &mut World, registries: Option<&str>| {
+        let registries = registries.map(|digest| match digest {
+            "" => BTreeMap::new(),
+            digest => BTreeMap::from([("registry.k8s.io".to_owned(), digest.to_owned())]),
+        });
+        world.manifests.registries = registries;
+        world.settle();
+        let runs = configured(world).split_off(count);
+        count += runs.len();
+        assert!(runs.iter().all(|(_, steps)| *steps == [Step::ContainerRuntime]), "{runs:?}");
+        assert_eq!(up_to_date(world).0, "True", "{:?}", up_to_date(world));
+        let mut hosts: Vec<String> = runs.into_iter().flat_map(|(hosts, _)| hosts).collect();
+        hosts.sort();
+        hosts
+    };
+    let hosts = world.machines.iter().filter_map(|machine| Some(machine.spec.host_ref.as_ref()?.name.clone()));
+    let all: Vec<String> = hosts.collect::<std::collections::BTreeSet<_>>().into_iter().collect();
+    assert_eq!(brought(&mut world, Some("one")), all);
+    assert_eq!(brought(&mut world, Some("one")), Vec::<String>::new());
+    assert_eq!(brought(&mut world, Some("two")), all, "the Secret was rotated");
+    assert_eq!(brought(&mut world, None), Vec::<String>::new(), "what cannot be read is not known to be another");
+    assert_eq!(brought(&mut world, Some("")), all, "what is taken back goes from all machines");
 }
 
 #[test]
