@@ -9,6 +9,7 @@ mod containerd;
 mod controller_manager;
 mod etcd;
 mod flags;
+mod kube_proxy;
 mod kubelet;
 mod machine;
 mod scheduler;
@@ -18,6 +19,7 @@ pub use containerd::{ContainerdSettings, Proxy, Runtime};
 pub use controller_manager::ControllerManagerSettings;
 pub use etcd::EtcdSettings;
 pub use flags::FlagValue;
+pub use kube_proxy::{KubeProxyMode, KubeProxySettings};
 pub use kubelet::{CpuManagerPolicy, EvictionThresholds, KubeletSettings, ReservedResources, TopologyManagerPolicy};
 pub use machine::{JournalSettings, MachineSettings, SysctlValue};
 pub use scheduler::SchedulerSettings;
@@ -45,6 +47,9 @@ pub struct Configuration {
     /// containerd, on control planes and workers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub containerd: Option<ContainerdSettings>,
+    /// kube-proxy, on control planes and workers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kube_proxy: Option<KubeProxySettings>,
     /// The operating system of all machines.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub machine: Option<MachineSettings>,

@@ -146,6 +146,11 @@ mod scripts {
     }
 
     #[test]
+    fn the_mode_of_kube_proxy_is_brought_and_taken_back_wherever_the_attempt_is_cut_off() {
+        play("kube_proxy_mode.py");
+    }
+
+    #[test]
     fn containerd_asks_mirrors_with_the_login_and_the_authority_that_are_configured() {
         play("registry_mirrors.py");
     }

@@ -322,18 +322,42 @@ async fn settings_are_rolled_out_and_taken_back(scenario: &Scenario, machines: &
     };
     let named =
         format!("openssl s_client -connect 127.0.0.1:6443 < /dev/null | openssl x509 -noout -text | grep {NAME}");
-    // A mirror, a field of the kubelet, a sysctl.
-    let on_all = format!(
-        "grep mirror.example {MIRROR} && grep 'containerLogMaxFiles: 7' /var/lib/kubelet/config.yaml && \
-         sysctl net.core.somaxconn | grep 2048"
-    );
-    let on_none = format!(
-        "! grep mirror.example {MIRROR} && ! grep 'containerLogMaxFiles: 7' /var/lib/kubelet/config.yaml && \
-         ! sysctl net.core.somaxconn | grep 2048"
-    );
-    let configuration =
-        json!({"kubelet": {"containerLogMaxFiles": 7}, "machine": {"sysctls": {"net.core.somaxconn": "2048"}}});
-    let mirrors = json!([{"prefix": "registry.example:5000", "endpoints": ["https://mirror.example"]}]);
+    // A mirror, a field of the kubelet, a sysctl, and services of the machine.
+    let settings = [
+        ("https://mirror.example", MIRROR),
+        ("Authorization = .Basic bWU6cGFzcw==", MIRROR),
+        ("containerLogMaxFiles: 7", "/var/lib/kubelet/config.yaml"),
+        ("^2048$", "/proc/sys/net/core/somaxconn"),
+        ("^NTP=ntp.first.example$", "/etc/systemd/timesyncd.conf.d/90-clusterwright.conf"),
+        ("^search first.example$", "/etc/resolv.conf"),
+        ("^SystemMaxUse=100M$", "/etc/systemd/journald.conf.d/90-clusterwright.conf"),
+        ("first.example administrator$", "$HOME/.ssh/authorized_keys"),
+    ];
+    // kube-proxy has taken back the rules of the other mode.
+    let has_rules = "grep -qE 'KUBE-SVC|ip kube-proxy'";
+    let rules = |mode: &str, other: &str| format!("{mode} | {has_rules} && ! {other} | {has_rules}");
+    let (of_iptables, of_nftables) = ("iptables-save -t nat", "nft list tables ip");
+    let on_all = settings.map(|(what, file)| format!("grep '{what}' {file}")).join(" && ");
+    let on_all = format!("{on_all} && {}", rules(of_nftables, of_iptables));
+    let on_none = settings.map(|(what, file)| format!("! grep '{what}' {file}")).join(" && ");
+    let on_none = format!("{on_none} && {}", rules(of_iptables, of_nftables));
+    let key = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIEnJoYh36jxBUJPQ9VfzBckR8tgoRgzNK8jmE7F9TFYO \
+               first.example administrator";
+    let configuration = json!({
+        "kubelet": {"containerLogMaxFiles": 7}, "kubeProxy": {"mode": "nftables"},
+        "machine": {
+            "sysctls": {"net.core.somaxconn": "2048"}, "timeServers": ["ntp.first.example"], "authorizedKeys": [key],
+            "searchDomains": ["first.example"], "journal": {"maxUseMegabytes": 100},
+        },
+    });
+    let mirrors = json!([{
+        "prefix": "registry.example:5000", "endpoints": ["https://mirror.example"], "credentialsRef": {"name": "mirror"},
+    }]);
+    let login = json!({
+        "apiVersion": "v1", "kind": "Secret", "metadata": {"name": "mirror", "namespace": scenario.name},
+        "stringData": {"username": "me", "password": "pass"},
+    });
+    scenario.apply(&login).await?;
     for (names, mirrors, configuration, wanted) in
         [(json!([NAME]), mirrors, configuration, true), (json!([]), json!([]), json!(null), false)]
     {
@@ -356,11 +380,11 @@ async fn settings_are_rolled_out_and_taken_back(scenario: &Scenario, machines: &
         for machine in machines {
             let is_control_plane = machine.name().ends_with("-cp");
             let is_so = has(machine, if wanted { &on_all } else { &on_none }).await?;
-            ensure!(is_so, "{}: mirror, kubelet or sysctl is {}there", machine.name(), not(!wanted));
+            ensure!(is_so, "{}: mirror, kubelet, kube-proxy, sysctl or services are {}so", machine.name(), not(wanted));
             let is_named = is_control_plane && has(machine, &named).await?;
             ensure!(is_named == (is_control_plane && wanted), "{}: the name is {}served", machine.name(), not(!wanted));
         }
-        let what = "a name, a mirror, a field of the kubelet and a sysctl";
+        let what = "a name, a mirror, a field of the kubelet, a mode of kube-proxy, a sysctl and settings of services";
         scenario.say(&format!("{what} are {}on the machines", not(wanted)));
     }
     Ok(())

@@ -143,6 +143,10 @@ pub struct AppliedManifests {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 32))]
     pub network: Option<String>,
+    /// Of `configuration.kubeProxy`. Absent: nothing was configured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 32))]
+    pub kube_proxy: Option<String>,
 }
 
 /// How far the cluster is.

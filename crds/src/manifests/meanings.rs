@@ -12,7 +12,7 @@ use crate::cluster_deployment::{
     Approval, ContainerRuntimeName, DeletionPolicy, EtcdTopology, FenceReturned, LockMode, PlannedOperation,
     RecoveryStrategy, TolerationOperator,
 };
-use crate::configuration::{CpuManagerPolicy, TopologyManagerPolicy};
+use crate::configuration::{CpuManagerPolicy, KubeProxyMode, TopologyManagerPolicy};
 use crate::drift::DriftRepair;
 use crate::etcd_backup::{BackupDeletionPolicy, BackupPhase, VerifyMethod};
 use crate::etcd_restore::RestorePhase;
@@ -48,6 +48,7 @@ pub(super) fn all() -> Vec<Meanings> {
         meanings::<HostKeyPolicy>(),
         meanings::<HostPhase>(),
         meanings::<Intent>(),
+        meanings::<KubeProxyMode>(),
         meanings::<LabelOperator>(),
         meanings::<LockMode>(),
         meanings::<MachinePhase>(),

@@ -629,6 +629,9 @@ reasons! {
     KernelModuleMissing Warning []
         "A kernel module cannot be loaded."
         "Install the kernel's modules; the message names it.";
+    KernelTooOld Warning []
+        "Nodes have a kernel that is too old for the mode of kube-proxy that is configured."
+        "Install a newer kernel on the Nodes that the message names, or take `configuration.kubeProxy.mode` back.";
     KeysDiffer Warning [READY]
         "The Secret `<cluster>-pki` is there with other keys than the backup that the cluster begins with."
         "Delete that Secret if nobody needs it: the keys of the backup take its place. Or name another backup in a new ClusterDeployment.";
@@ -638,6 +641,9 @@ reasons! {
     Killed Warning [FAILED]
         "The run was killed by a person; what it had begun on the machines is not known."
         "Nothing: the next run looks first.";
+    KubeProxyMissing Warning []
+        "The cluster has no kube-proxy that could be configured."
+        "Make its ConfigMap and its DaemonSet again, or take `configuration.kubeProxy.mode` back.";
     KubeadmFailed Warning []
         "kubeadm failed."
         "See what kubeadm said in the message, and the run's log.";

@@ -28,6 +28,7 @@ use crate::configuration::{PARTS, Part, files};
 use crate::rotation::Authorities;
 use crate::{attempts, components};
 use done::{Done, how_done, joins_by, settings_of};
+use wanted::KUBE_PROXY;
 
 /// The variable that says which API servers are behind an endpoint that the control planes hold.
 pub const BACKENDS: &str = "kube_apiserver_backends";
@@ -216,6 +217,7 @@ pub fn applied_manifests(
         let applied = applied.get_or_insert_default();
         if played(Step::Addons) {
             applied.addons = settings.map(|settings| settings.addon_manifests.clone());
+            applied.kube_proxy = settings.and_then(|settings| settings.configuration.get(KUBE_PROXY).cloned());
         }
         // Machines that join later do not apply them again.
         if played(Step::Network) && run.spec.intent != Intent::Join {

@@ -157,6 +157,16 @@ async fn mirrors_log_in_only_where_it_is_known_who_they_are() -> Result<()> {
 
 #[tokio::test(flavor = "multi_thread")]
 #[rustfmt::skip]
+async fn kube_proxy_works_in_a_mode_that_is_not_deprecated() -> Result<()> {
+    let mode = "spec.configuration.kubeProxy.mode";
+    check(&ApiServer::shared().await?, [
+        (0, "modes", demo(), mode, json!(["iptables", "nftables"]), Admitted),
+        (0, "others", demo(), mode, json!(["ipvs", "none", "", "Iptables"]), refused("Unsupported value")),
+    ]).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[rustfmt::skip]
 async fn a_proxy_is_a_url_without_a_login() -> Result<()> {
     let proxy = "spec.configuration.containerd.proxy";
     check(&ApiServer::shared().await?, [

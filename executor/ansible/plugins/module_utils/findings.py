@@ -10,7 +10,14 @@ import re
 import shutil
 import time
 
-from ansible_collections.clusterwright.cluster.plugins.module_utils import leftovers, machine, machine_settings, membership, runtime
+from ansible_collections.clusterwright.cluster.plugins.module_utils import (
+    kube_proxy,
+    leftovers,
+    machine,
+    machine_settings,
+    membership,
+    runtime,
+)
 from ansible_collections.clusterwright.cluster.plugins.module_utils.bundle import Bundle
 from ansible_collections.clusterwright.cluster.plugins.module_utils.bundle_source import Source
 from ansible_collections.clusterwright.cluster.plugins.module_utils.command import find
@@ -91,6 +98,10 @@ def kernel(params: dict) -> list:
         )
     if machine.swaps() and not kind:
         found.append(warning("swap", f"swap is on ({', '.join(machine.swaps())}): the prepare step turns it off"))
+    if params["kube_proxy_mode"] == kube_proxy.NFTABLES and "etcd" != "".join(params["roles"]) and kube_proxy.is_too_old(release):
+        found.append(
+            error("kernel-nftables", f"kernel {release} is too old for configuration.kubeProxy.mode nftables: 5.13 or newer is needed")
+        )
     wanted = PROGRAMS + (BALANCER_PROGRAMS if params["virtual_ip"] else ())
     missing = [program for program in wanted if not find(program)]
     if missing:

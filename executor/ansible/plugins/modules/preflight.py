@@ -79,6 +79,10 @@ options:
     description: What the cluster's configuration asks of the machine, as the prepare step gets it.
     type: dict
     default: {}
+  kube_proxy_mode:
+    description: The mode in which kube-proxy is to work. Empty - as it comes.
+    type: str
+    default: ""
   controller_time:
     description: Unix time on the controller, to compare clocks with.
     type: float

@@ -67,6 +67,13 @@ pub const CLUSTERS: &[Declared] = &[
         "the Node is drained only if it is to have fewer Pods",
     ),
     beside("configuration.machine.kernelModules", "one that is taken back stays loaded until the next boot"),
+    Declared {
+        field: "configuration.kubeProxy.mode",
+        effect: Some(Effect::Restart),
+        steps: &[Step::Addons],
+        remark: "kube-proxy on all Nodes; connections through Services may \
+                 [fail for a moment](operations/change.md#the-mode-of-kube-proxy)",
+    },
     beside(
         "configuration.machine.{dnsServers,searchDomains}",
         "systemd-resolved restarts, where it is at work; Pods that run keep what they began with, \

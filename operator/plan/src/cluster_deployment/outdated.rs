@@ -77,7 +77,7 @@ fn of_etcd_client(
     ETCD_CLIENT.difference(applied, wanted)
 }
 
-/// The manifests that differ.
+/// The manifests that differ, and what kube-proxy has.
 pub(super) fn of_cluster(state: &ClusterState<'_>) -> Vec<Difference> {
     let applied = applied(state).unwrap_or_default();
     let wanted = &state.observed.manifests;
@@ -94,7 +94,17 @@ pub(super) fn of_cluster(state: &ClusterState<'_>) -> Vec<Difference> {
     let addons = compare(&ADDONS, spec.addon_manifests().is_some(), &applied.addons, &wanted.addons);
     let is_named = spec.networking.plugin.manifests_ref.is_some();
     let network = compare(&NETWORK, is_named, &applied.network, &wanted.network);
-    addons.into_iter().chain(network).collect()
+    addons.into_iter().chain(network).chain(kube_proxy(state, &applied)).collect()
+}
+
+/// Whether kube-proxy is configured otherwise than is wanted. One that never was is as it is by itself.
+fn kube_proxy(state: &ClusterState<'_>, applied: &AppliedManifests) -> Option<Difference> {
+    let wanted = state.wanted.kube_proxy();
+    // Where not even manifests are remembered, a status was lost.
+    let is_known = applied.kube_proxy.is_some() || applied.addons.is_some();
+    let digest = wanted.map(String::as_str).unwrap_or_default();
+    let difference = Difference::new("configuration.kubeProxy", Step::Addons, is_known, digest);
+    (applied.kube_proxy.as_ref() != wanted).then_some(Difference { is_disruptive: true, ..difference })
 }
 
 /// The manifests that were applied to the cluster.

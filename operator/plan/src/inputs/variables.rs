@@ -164,7 +164,12 @@ fn cluster_variables(deployment: &ClusterDeployment, intent: Intent) -> BTreeMap
     let provisions = intent.spec().effect.needs_wanted();
     let components = components::variable(deployment, intent).filter(|_| provisions);
     let source = spec.artifacts.as_ref().map(|artifacts| artifacts.url.trim_end_matches('/'));
-    let sometimes = [("components", components), ("artifacts_url", source.map(|url| json!(url)))];
+    let kube_proxy = spec.configuration.as_ref().and_then(|configuration| configuration.kube_proxy.as_ref());
+    let sometimes = [
+        ("components", components),
+        ("artifacts_url", source.map(|url| json!(url))),
+        ("kube_proxy_configuration", kube_proxy.map(|kube_proxy| json!(kube_proxy))),
+    ];
     named(always.into_iter().chain(present(sometimes)))
 }
 

@@ -4,9 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crds::ClusterDeployment;
 use crds::cluster_deployment::{Etcd, EtcdTopology};
+use crds::configuration::KubeProxySettings;
 
 use super::digest::digest;
 use super::parts;
+
+/// The name in statuses of `configuration.kubeProxy`, beside those of the parts: it is the cluster's and no machine's.
+pub(super) const KUBE_PROXY: &str = "kube-proxy";
 
 /// The settings that machines of a cluster are to have, as digests.
 pub struct Wanted {
@@ -24,9 +28,20 @@ impl Wanted {
             registry_mirrors: digest(&spec.container_runtime.registry_mirrors),
             cert_sans: digest(&spec.control_plane.cert_sans),
             etcd_endpoints: etcd_endpoints(&spec.etcd),
-            configuration: parts::digests(deployment),
+            configuration: parts::digests(deployment).into_iter().chain(kube_proxy(deployment)).collect(),
         }
     }
+
+    /// A digest of what kube-proxy is to have; none: nothing is configured.
+    pub fn kube_proxy(&self) -> Option<&String> {
+        self.configuration.get(KUBE_PROXY)
+    }
+}
+
+/// A digest of what is configured of kube-proxy, if anything is.
+fn kube_proxy(deployment: &ClusterDeployment) -> Option<(String, String)> {
+    let kube_proxy = deployment.spec.configuration.as_ref()?.kube_proxy.as_ref()?;
+    (*kube_proxy != KubeProxySettings::default()).then(|| (KUBE_PROXY.to_owned(), digest(kube_proxy)))
 }
 
 /// A digest of the endpoints of an external etcd, whatever their order.

@@ -89,6 +89,35 @@ fn another_content_of_a_config_map_is_rolled_out_as_an_edit_is() {
 }
 
 #[test]
+fn the_mode_of_kube_proxy_is_brought_once_for_the_cluster_and_taken_back() {
+    let (mut world, mut seen) = (built(SPEC, 5), 0);
+    let first = world.deployment.status.clone().unwrap().first_control_plane;
+    let first = world.machines.iter().find(|machine| machine.metadata.name == first).unwrap();
+    let brought = vec![(first.spec.host_ref.clone().unwrap().name, vec![Step::Addons])];
+    let nftables = json!({"kubeProxy": {"mode": "nftables"}});
+    for configuration in
+        [nftables.clone(), json!({"kubeProxy": {"mode": "iptables"}}), json!({"kubeProxy": {}}), json!({})]
+    {
+        let changes = configuration != json!({});
+        configure(&mut world, configuration);
+        assert_eq!(configured(&world, &mut seen), if changes { brought.clone() } else { Vec::new() });
+        assert!(is_up_to_date(&world));
+    }
+    // What waits for an approval is not taken for brought because another step was played.
+    world.deployment.spec.approval = crds::cluster_deployment::Approval::Manual;
+    world.deployment.spec.control_plane.cert_sans = vec!["api.example".into()];
+    configure(&mut world, nftables);
+    let runs = configured(&world, &mut seen);
+    assert!(!runs.is_empty() && runs.iter().all(|(_, steps)| *steps == [Step::ControlPlane]), "{runs:?}");
+    assert!(!is_up_to_date(&world));
+    world.deployment.spec.approval = crds::cluster_deployment::Approval::Automatic;
+    world.touch();
+    world.settle();
+    assert_eq!(configured(&world, &mut seen), brought);
+    assert!(is_up_to_date(&world));
+}
+
+#[test]
 fn etcd_is_configured_where_its_members_are_and_before_the_control_plane() {
     let (mut world, mut seen) = (built(SPEC, 4), 0);
     let both = json!({"etcd": {"quotaBackendBytes": 4_294_967_296_i64}, "apiServer": {"maxRequestsInflight": 800}});
