@@ -215,9 +215,11 @@ pub struct AppliedSettings {
     #[schemars(extend("maxProperties" = 32))]
     pub configuration: BTreeMap<String, String>,
     /// Of each authority and key of its cluster that it has, e.g. `ca`: whether the old and the new one are trusted, the
-    /// one that signs, and those that are trusted, as `settled.<digest>.<digest>`, `trust.<...>`, `sign.<...>`.
+    /// one that signs, and those that are trusted, as `settled.<digest>.<digest>`, `trust.<...>`, `sign.<...>`. Beside them
+    /// a digest of what its Pods trust (`pods`), and of the key that it has seen all Secrets in etcd encrypted with
+    /// (`stored-secrets`).
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    #[schemars(extend("maxProperties" = 8))]
+    #[schemars(extend("maxProperties" = 16))]
     pub authorities: BTreeMap<String, String>,
 }
 

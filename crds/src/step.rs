@@ -88,13 +88,15 @@ pub enum Step {
     CertificateAuthorities,
     /// Containers that read the cluster's authority when they began, and not since, are started anew.
     RestartPods,
+    /// All Secrets in etcd are encrypted with the key that the cluster has by now.
+    RewriteSecrets,
     /// A playbook of the user's: `custom-<name>`.
     Custom(CustomStep),
 }
 
 impl Step {
     /// All steps of ours, in the order in which they make sense.
-    pub const ALL: [Step; 37] = [
+    pub const ALL: [Step; 38] = [
         Step::BootstrapOs,
         Step::Preflight,
         Step::Prepare,
@@ -132,6 +134,7 @@ impl Step {
         Step::KubeletConfiguration,
         Step::CertificateAuthorities,
         Step::RestartPods,
+        Step::RewriteSecrets,
     ];
 
     /// The step's name, which is its playbook's file name without `.yml`.
@@ -174,6 +177,7 @@ impl Step {
             Step::KubeletConfiguration => "kubelet-configuration",
             Step::CertificateAuthorities => "certificate-authorities",
             Step::RestartPods => "restart-pods",
+            Step::RewriteSecrets => "rewrite-secrets",
             Step::Custom(custom) => &custom.0,
         }
     }

@@ -321,6 +321,11 @@ mod scripts {
     }
 
     #[test]
+    fn the_key_of_secrets_is_rotated_under_two_api_servers_and_etcd_keeps_nothing_of_the_former_one() {
+        play_machine("encryption_rotation.py");
+    }
+
+    #[test]
     fn an_attempt_to_replace_authorities_that_is_cut_off_anywhere_is_taken_up() {
         play_machine("authorities_cut_off.py");
     }

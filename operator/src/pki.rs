@@ -4,6 +4,7 @@
 
 pub mod authority;
 pub mod certificate;
+pub mod encryption;
 mod error;
 pub mod etcd;
 pub mod kubelet;

@@ -99,7 +99,7 @@ pub struct FrozenSettings {
     pub configuration: BTreeMap<String, String>,
     /// Of each authority and key of the cluster, as it was then, e.g. `ca`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    #[schemars(extend("maxProperties" = 8))]
+    #[schemars(extend("maxProperties" = 16))]
     pub authorities: BTreeMap<String, String>,
 }
 

@@ -133,6 +133,9 @@ reasons! {
     BackupMissed Warning [READY]
         "A backup was not begun within `spec.startingDeadlineSeconds` after it was due, and was left out."
         "The next one is taken when it is due. If it goes on, raise `spec.maxConcurrent` or the deadline.";
+    BackupNeedsFormerKey Warning [COMPLETE FAILED]
+        "The Secrets in the backup are encrypted with a key that was rotated since, and that machines do not have any more."
+        "Have machines decrypt with it [once more](backup.md#a-backup-of-before-the-encryption-key-was-rotated), then make a new EtcdRestore.";
     BackupNotComplete Progressing [COMPLETE]
         "The EtcdBackup that is to be restored is still being taken."
         "";
@@ -1199,6 +1202,9 @@ reasons! {
     SecretNotFound Warning [COMPLETE REACHABLE READY]
         "A Secret that the spec names is not there, or lacks a key."
         "Make it; the message says which key.";
+    SecretsNotRewritten Warning []
+        "Secrets in etcd are encrypted with a former key still, or not at all, though the API server encrypts with another one by now."
+        "The message names some, and why they could not be rewritten, e.g. since a webhook or a policy of the cluster refuses it; it is tried again.";
     ServiceFailed Warning []
         "A service does not start, or does not answer."
         "See its journal in the message.";

@@ -17,7 +17,7 @@ use crate::source::Source;
 use crate::verification::{Bundle, KEYS_FILE, verify_decrypted};
 use etcd::Etcd;
 use registry::Contents;
-use secretbox::EncryptionKey;
+use secretbox::EncryptionKeys;
 
 /// What a restored etcd needs beside its database: a log, written in files of 64 MiB.
 const BESIDE: u64 = 256 << 20;
@@ -84,9 +84,9 @@ async fn snapshot(
     Ok((path, bundle))
 }
 
-fn encryption_key(bundle: &Bundle) -> Result<Option<EncryptionKey>, String> {
+fn encryption_key(bundle: &Bundle) -> Result<Option<EncryptionKeys>, String> {
     let keys = bundle.get(KEYS_FILE).map(Vec::as_slice).unwrap_or_default();
-    EncryptionKey::of_secret(keys).map_err(|problem| format!("its bundle: {KEYS_FILE}: {problem}"))
+    EncryptionKeys::of_secret(keys).map_err(|problem| format!("its bundle: {KEYS_FILE}: {problem}"))
 }
 
 fn not_made(action: &'static str, error: &std::io::Error) -> BackupError {

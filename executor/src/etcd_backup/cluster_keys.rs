@@ -1,5 +1,6 @@
 //! Whether the keys in a backup are those that its cluster has today: with others, nothing that the API server stored
-//! can be decrypted. Authorities and the key of service accounts are rotated: nothing in etcd depends on them.
+//! can be decrypted. Authorities and the key of service accounts are rotated: nothing in etcd depends on them. So are keys
+//! that encrypt: machines must have those that the snapshot was encrypted with.
 
 use std::collections::BTreeMap;
 
@@ -8,6 +9,12 @@ use serde::Deserialize;
 
 /// How the entries begin that are rotated: `ca.crt`, `ca-former.crt`.
 const ROTATED: [&str; 4] = ["ca", "front-proxy-ca", "etcd-ca", "sa"];
+/// How the entries of keys that encrypt begin.
+const ENCRYPTION: &str = "encryption";
+/// The entries whose keys values in etcd may be encrypted with.
+const ENCRYPTED_WITH: [&str; 2] = ["encryption.key", "encryption-former.key"];
+/// The entries whose keys machines have, or are about to have.
+const DECRYPTED_WITH: [&str; 3] = ["encryption.key", "encryption-former.key", "encryption-next.key"];
 /// Entries that a message names of each kind.
 const NAMED: usize = 8;
 
@@ -20,30 +27,66 @@ struct Stored {
     data: Option<Keys>,
 }
 
-/// How today's keys (the data of a Secret) differ from those of a backup (the Secret), by the entries' names; none: they
-/// are the same. Errors: one of both is none, in words that hold nothing of it.
-pub(super) fn differences(stored: &[u8], today: &[u8]) -> Result<Option<String>, String> {
+/// How the keys of a backup differ from today's.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Difference {
+    /// They are another cluster's: in what, by the entries' names.
+    OtherCluster(String),
+    /// It was encrypted with a key that machines have no more; the entry that keeps it today.
+    FormerKey(String),
+}
+
+/// How today's keys (the data of a Secret) differ from those of a backup (the Secret); none: what is in the backup can be
+/// used with them. Errors: one of both is none, in words that hold nothing of it.
+pub(super) fn difference(stored: &[u8], today: &[u8]) -> Result<Option<Difference>, String> {
     // The error of the parser would show what it found.
     let stored: Stored = serde_json::from_slice(stored).map_err(|_| "pki.json is no Secret".to_owned())?;
     let today: Keys = serde_json::from_slice(today).map_err(|_| "today's keys are no data of a Secret".to_owned())?;
-    let of_data = |keys: Keys| -> Keys { keys.into_iter().filter(|(name, _)| !is_rotated(name)).collect() };
-    let (stored, today) = (of_data(stored.data.unwrap_or_default()), of_data(today));
+    let stored = stored.data.unwrap_or_default();
+    let encryption = encryption(&stored, &today);
+    let foreign = match &encryption {
+        Some(Difference::OtherCluster(entry)) => Some(entry),
+        Some(Difference::FormerKey(_)) | None => None,
+    };
+    let of_cluster = |keys: Keys| -> Keys { keys.into_iter().filter(|(name, _)| !is_rotated(name)).collect() };
+    let lacks_it = !stored.contains_key(ENCRYPTED_WITH[0]) && today.contains_key(ENCRYPTED_WITH[0]);
+    let lacking = ENCRYPTED_WITH[0].to_owned();
+    let (stored, today) = (of_cluster(stored), of_cluster(today));
     let differing = stored.iter().filter(|(name, value)| today.get(*name).is_some_and(|today| today != *value));
-    let missing = today.keys().filter(|name| !stored.contains_key(*name));
+    let missing = today.keys().filter(|name| !stored.contains_key(*name)).chain(lacks_it.then_some(&lacking));
     let surplus = stored.keys().filter(|name| !today.contains_key(*name));
     let kinds = [
-        ("other content in", names(differing.map(|(name, _)| name))),
+        ("other content in", names(foreign.into_iter().chain(differing.map(|(name, _)| name)))),
         ("nothing of", names(missing)),
         ("beside them", names(surplus)),
     ];
     let found: Vec<_> =
         kinds.iter().filter_map(|(kind, names)| names.as_ref().map(|names| format!("{kind} {names}"))).collect();
-    Ok((!found.is_empty()).then(|| found.join("; ")))
+    Ok(if found.is_empty() { encryption } else { Some(Difference::OtherCluster(found.join("; "))) })
+}
+
+/// The first entry of a backup whose key machines do not have today.
+fn encryption(stored: &Keys, today: &Keys) -> Option<Difference> {
+    let known: Vec<&[u8]> = DECRYPTED_WITH.iter().filter_map(|name| today.get(*name)).map(key_in).collect();
+    let (entry, key) = ENCRYPTED_WITH
+        .iter()
+        .filter_map(|name| Some((*name, key_in(stored.get(*name)?))))
+        .find(|(_, key)| !known.contains(key))?;
+    let kept = today.iter().find(|(name, value)| name.starts_with(ENCRYPTION) && key_in(value) == key);
+    Some(match kept {
+        Some((name, _)) => Difference::FormerKey(name.clone()),
+        None => Difference::OtherCluster(entry.to_owned()),
+    })
+}
+
+/// The key of an entry: its name and a colon may stand before it.
+fn key_in(value: &ByteString) -> &[u8] {
+    value.0.rsplit(|byte| *byte == b':').next().unwrap_or_default().trim_ascii()
 }
 
 fn is_rotated(name: &str) -> bool {
     let stem = name.rsplit_once('.').map_or(name, |(stem, _)| stem);
-    ROTATED.contains(&stem.trim_end_matches("-next").trim_end_matches("-former"))
+    ROTATED.contains(&stem.trim_end_matches("-next").trim_end_matches("-former")) || name.starts_with(ENCRYPTION)
 }
 
 /// `a, b and 3 more`; none of none. The names may be foreign: they are of what was decrypted.
@@ -59,22 +102,26 @@ fn names<'a>(names: impl Iterator<Item = &'a String>) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use k8s_openapi::ByteString;
     use serde_json::json;
 
-    use super::differences;
+    use super::{Difference, difference};
+
+    fn other(found: &str) -> Option<Difference> {
+        Some(Difference::OtherCluster(found.to_owned()))
+    }
 
     #[test]
     fn keys_are_compared_and_what_differs_is_named_and_not_shown() {
         let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "paris-pki"},
             "data": {"encryption.key": "QUFB", "a.key": "QkJC", "b.key": "Q0ND"}});
-        let compared = |today: serde_json::Value| {
-            differences(secret.to_string().as_bytes(), today.to_string().as_bytes()).unwrap()
-        };
+        let compared =
+            |today: serde_json::Value| difference(secret.to_string().as_bytes(), today.to_string().as_bytes()).unwrap();
         assert_eq!(compared(json!({"encryption.key": "QUFB", "a.key": "QkJC", "b.key": "Q0ND"})), None);
-        let found = compared(json!({"encryption.key": "QUFB", "a.key": "WFhY", "c.key": "QQ=="})).unwrap();
-        assert_eq!(found, "other content in a.key; nothing of c.key; beside them b.key");
+        let found = compared(json!({"encryption.key": "QUFB", "a.key": "WFhY", "c.key": "QQ=="}));
+        assert_eq!(found, other("other content in a.key; nothing of c.key; beside them b.key"));
         let many: serde_json::Map<_, _> = (0..10).map(|n| (format!("k{n}"), json!("QQ=="))).collect();
-        let found = compared(many.into()).unwrap();
+        let found = format!("{:?}", compared(many.into()));
         assert!(found.contains("k7 and 2 more") && !found.contains("k8"), "{found}");
     }
 
@@ -84,18 +131,56 @@ mod tests {
             json!({"data": {"encryption.key": "QUFB", "ca.crt": "QkJC", "ca-next.crt": "Q0ND", "sa.pub": "QQ=="}});
         let today =
             json!({"encryption.key": "QUFB", "ca.crt": "Q0ND", "etcd-ca-former.crt": "QQ==", "sa-next.key": "QQ=="});
-        assert_eq!(differences(stored.to_string().as_bytes(), today.to_string().as_bytes()), Ok(None));
+        assert_eq!(difference(stored.to_string().as_bytes(), today.to_string().as_bytes()), Ok(None));
         let today = json!({"encryption.key": "WFhY", "ca.crt": "QkJC"});
-        let found = differences(stored.to_string().as_bytes(), today.to_string().as_bytes()).unwrap();
-        assert_eq!(found.as_deref(), Some("other content in encryption.key"));
+        let found = difference(stored.to_string().as_bytes(), today.to_string().as_bytes()).unwrap();
+        assert_eq!(found, other("other content in encryption.key"));
+    }
+
+    #[test]
+    fn what_machines_decrypt_may_be_restored_and_a_former_key_is_named_where_it_is_kept() {
+        let data = |entries: &[(&str, &str)]| -> serde_json::Map<String, serde_json::Value> {
+            let encoded = |value: &str| json!(ByteString(value.as_bytes().to_vec()));
+            entries.iter().map(|(name, value)| ((*name).to_owned(), encoded(value))).collect()
+        };
+        let compared = |stored: &[(&str, &str)], today: &[(&str, &str)]| {
+            let (stored, today) = (json!({ "data": data(stored) }).to_string(), json!(data(today)).to_string());
+            difference(stored.as_bytes(), today.as_bytes()).unwrap()
+        };
+        let (key, next, former) = ("encryption.key", "encryption-next.key", "encryption-former.key");
+        let retired = "encryption-retired-key1.key";
+        let stages: [&[(&str, &str)]; 4] = [
+            &[(key, "AAA")],
+            &[(key, "AAA"), (next, "key-b:BBB")],
+            &[(key, "key-b:BBB"), (former, "AAA")],
+            &[(key, "key-b:BBB"), (retired, "AAA")],
+        ];
+        for (then, stored) in stages.iter().enumerate() {
+            for (now, today) in stages.iter().enumerate() {
+                let needs = match (then, now) {
+                    (0..=2, 3) => Some(Difference::FormerKey(retired.to_owned())),
+                    (2 | 3, 0) => other(&format!("other content in {key}")),
+                    _ => None,
+                };
+                assert_eq!(compared(stored, today), needs, "of stage {then} in stage {now}");
+            }
+        }
+        assert_eq!(
+            compared(stages[0], &[(key, "key-b:BBB"), (retired, "AAA"), (next, "AAA\n")]),
+            None,
+            "it comes back"
+        );
+        let foreign = compared(&[(key, "CCC"), ("a.key", "A")], &[(key, "key-b:BBB"), (retired, "AAA")]);
+        assert_eq!(foreign, other("other content in encryption.key; beside them a.key"));
+        assert_eq!(compared(&[], stages[0]), other("nothing of encryption.key"));
     }
 
     #[test]
     fn what_is_no_secret_is_refused_without_showing_it() {
         for (stored, today) in [("hunter2", "{}"), ("{}", "hunter2"), (r#"{"data": {"a": "hunter2!"}}"#, "{}")] {
-            let refused = differences(stored.as_bytes(), today.as_bytes()).unwrap_err();
+            let refused = difference(stored.as_bytes(), today.as_bytes()).unwrap_err();
             assert!(!refused.contains("hunter2"), "{refused}");
         }
-        assert_eq!(differences(b"{}", b"{}"), Ok(None));
+        assert_eq!(difference(b"{}", b"{}"), Ok(None));
     }
 }

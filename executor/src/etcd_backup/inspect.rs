@@ -6,7 +6,7 @@ use crds::Reason;
 use crds::backup::{BackupManifest, IDENTITY_SECRET, PKI_SECRET, StagingInputs};
 
 use super::answer::Answer;
-use super::cluster_keys::differences;
+use super::cluster_keys::{Difference, difference};
 use super::found::FoundBackup;
 use super::secrets::credentials;
 use crate::secrets::Secrets;
@@ -30,9 +30,17 @@ pub(super) async fn inspect(inputs: &StagingInputs, secrets: &Secrets) -> Result
     let Some(stored) = bundle.get(KEYS_FILE) else {
         return Err(source.corrupt(format!("its bundle has no {KEYS_FILE}")).into());
     };
-    match differences(stored, secrets.get(PKI_SECRET).unwrap_or_default()) {
+    match difference(stored, secrets.get(PKI_SECRET).unwrap_or_default()) {
         Ok(None) => Ok(FoundBackup::new(source.manifest(), &inputs.location)),
-        Ok(Some(found)) => Err(Answer::refused(
+        Ok(Some(Difference::FormerKey(entry))) => Err(Answer::refused(
+            Reason::BackupNeedsFormerKey,
+            format!(
+                "the Secrets in the backup at {} are encrypted with a former key, which machines do not have any more: put the value of {entry} in \
+                 the Secret {} there once more, as encryption-next.key, and try again with a new EtcdRestore or run",
+                inputs.location, inputs.keys
+            ),
+        )),
+        Ok(Some(Difference::OtherCluster(found))) => Err(Answer::refused(
             Reason::BackupOfOtherCluster,
             format!(
                 "the backup at {} has other keys than the Secret {}: {found}; restore a backup that was taken with these keys",

@@ -124,9 +124,10 @@ impl Host {
 
     /// True when another attempt may go better without anyone doing something.
     pub(super) fn may_heal(&self) -> bool {
-        const STAYING: [Reason; 20] = [
+        const STAYING: [Reason; 21] = [
             Reason::AuthenticationFailed,
             Reason::BackupCorrupt,
+            Reason::BackupNeedsFormerKey,
             Reason::BackupNotFound,
             Reason::BackupOfOtherCluster,
             Reason::BucketNotFound,

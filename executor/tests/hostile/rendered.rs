@@ -4,8 +4,16 @@ use serde_json::{Value, json};
 
 /// Renders them all on the controller and writes them down.
 pub fn playbook(roles: &str) -> String {
-    let roles_loaded =
-        ["containerd", "kubelet", "control_plane_configuration", "control_plane", "etcd", "preflight", "prepare"];
+    let roles_loaded = [
+        "containerd",
+        "kubelet",
+        "control_plane_configuration",
+        "secrets_encryption",
+        "control_plane",
+        "etcd",
+        "preflight",
+        "prepare",
+    ];
     let load: String = roles_loaded
         .iter()
         .map(|role| format!("  - ansible.builtin.include_vars: {{file: {roles}/{role}/vars/main.yml}}\n"))

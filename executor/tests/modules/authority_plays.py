@@ -14,14 +14,15 @@ ROLES = f"{COLLECTION}/roles"
 PYTHON = """#!/bin/sh
 exec unshare --mount sh -c 'mount --bind {place}/kubernetes /etc/kubernetes && mount --bind {place}/bin /usr/local/sbin && exec {python} "$@"' sh "$@"
 """
-NAMES = ("certificate_authorities_arguments", "control_plane_files", "control_plane_cluster_configuration", "control_plane_configuration_components")
+NAMES = ("certificate_authorities_arguments", "control_plane_files", "control_plane_secrets", "control_plane_cluster_configuration", "control_plane_configuration_components")
+ENCRYPTION = "/etc/kubernetes/encryption/config.json"
 RENDER = f"""
 - hosts: all
   gather_facts: false
   roles: [clusterwright.cluster.variables]
   tasks:
   - ansible.builtin.include_vars: {{file: "{ROLES}/{{{{ item }}}}/vars/main.yml"}}
-    loop: [kubelet, control_plane_configuration, control_plane, certificate_authorities]
+    loop: [kubelet, control_plane_configuration, secrets_encryption, control_plane, certificate_authorities]
   - ansible.builtin.copy:
       content: "{{{{ {{{', '.join(f"'{name}': {name} if '{name}' in wanted else none" for name in NAMES)}}} | to_json }}}}"
       dest: "{PLACE}/{{{{ inventory_hostname }}}}.json"
@@ -45,7 +46,7 @@ def play(*playbooks, hosts=("c1", "w1")):
     write(events, "")
     variables = {
         "secrets_dir": str(PLACE / "secrets"), "kube_version": "1.35.4", "kube_apiserver_endpoint": {"host": "10.0.0.1", "port": 6443},
-        "kube_ca_cert_hash": "sha256:1", "ansible_connection": "local", "ansible_python_interpreter": f"{PLACE}/python", "ip": "10.0.0.1",
+        "kube_ca_cert_hash": "sha256:1", "etcd_restore": {"id": "k3x9a0pq"}, "control_plane_hold_seconds": 1, "ansible_connection": "local", "ansible_python_interpreter": f"{PLACE}/python", "ip": "10.0.0.1",
         "kubelet_installed": {"versions": {"registry.k8s.io/coredns/coredns": "v1"}}, "artifacts_url": "https://stand-in",
         # Nobody else's, also if somebody gave it.
         "kube_controller_manager_extra_args": [{"name": "cluster-signing-cert-file", "value": "x"}, {"name": "v", "value": "2"}],
@@ -114,12 +115,23 @@ configured = given["control_plane_cluster_configuration"]["controllerManager"]["
 for flags in (configured, given["control_plane_configuration_components"][1]["arguments"]):
     assert [flag for flag in flags if flag["name"] == signing["name"]] == [signing] and {"name": "v", "value": "2"} in flags, flags
 
+# Without a key nothing is encrypted.
+assert ENCRYPTION not in contents(given["control_plane_secrets"])
+assert not any(flag["name"] == "encryption-provider-config" for flag in given["control_plane_cluster_configuration"]["apiServer"]["extraArgs"])
+
+write(PLACE / "secrets/pki.encryption.key", "key-b:BBB=\nAAA=\n")
 write(PLACE / "secrets/pki.next-client.crt", block("Y"))
 write(PLACE / "secrets/pki.next-client.key", block("Z", "PRIVATE KEY"))
 code, said, _ = play(str(PLACE / "render.yml"))
 assert code == 0, said
 assert rendered("c1")["certificate_authorities_arguments"]["next_client"].split() == (block("Y") + block("Z", "PRIVATE KEY")).split()
-assert rendered("w1")["certificate_authorities_arguments"]["next_client"] == ""
+assert rendered("w1")["certificate_authorities_arguments"]["next_client"] == "" and rendered("w1")["certificate_authorities_arguments"]["secrets"] == []
+given = rendered("c1")
+for entries in (given["control_plane_secrets"], given["certificate_authorities_arguments"]["secrets"]):
+    providers = json.loads(contents(entries)[ENCRYPTION])["resources"][0]["providers"]
+    assert providers == [{"secretbox": {"keys": [{"name": "key-b", "secret": "BBB="}, {"name": "key1", "secret": "AAA="}]}}, {"identity": {}}], providers
+flag = {"name": "encryption-provider-config", "value": ENCRYPTION}
+assert flag in given["control_plane_cluster_configuration"]["apiServer"]["extraArgs"], given["control_plane_cluster_configuration"]
 
 # The probes say what is missing, and write nothing.
 code, said, results = play(f"{COLLECTION}/playbooks/probe/certificate-authorities.yml", hosts=("w1",))
@@ -128,6 +140,18 @@ assert "/etc/kubernetes/pki/ca.crt differs" in results["w1"]["msg"], results
 assert (PLACE / "kubernetes/pki/ca.crt").read_text(encoding="utf-8") == block("O")
 code, said, results = play(f"{COLLECTION}/playbooks/probe/restart-pods.yml", hosts=("w1",))
 assert code != 0 and results["w1"]["reason"] == "KubeconfigMissing", said
+code, said, results = play(f"{COLLECTION}/playbooks/probe/rewrite-secrets.yml", hosts=("c1",))
+assert code != 0 and results["c1"]["reason"] == "AuthoritiesDiffer" and "has other keys than the run" in results["c1"]["msg"], said
+code, said, results = play(f"{COLLECTION}/playbooks/rewrite-secrets.yml", hosts=("c1",))
+assert code != 0 and results["c1"]["reason"] == "AuthoritiesDiffer" and "BBB" not in said, said
+# A restore brings them before it starts an API server, which there is none of here.
+code, said, results = play(f"{COLLECTION}/playbooks/release-control-plane.yml", hosts=("c1",))
+assert code != 0 and results["c1"]["task"] == "Release one API server", said
+assert json.loads((PLACE / "kubernetes/encryption/config.json").read_text(encoding="utf-8"))["resources"][0]["providers"] == providers
+write(PLACE / "secrets/pki.encryption.key", "AAA=")
+code, said, results = play(f"{COLLECTION}/playbooks/release-control-plane.yml", hosts=("c1",))
+assert code != 0 and results["c1"]["reason"] == "AuthorityReplaced", said
+os.remove(PLACE / "secrets/pki.encryption.key")
 # What does not fit is refused by the step itself, on a control plane after its flags only.
 code, said, results = play(f"{COLLECTION}/playbooks/certificate-authorities.yml", hosts=("w1",))
 assert code != 0 and results["w1"]["reason"] == "InvalidVariables", said

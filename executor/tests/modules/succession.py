@@ -1,5 +1,6 @@
 """An authority comes to a machine only where the one that signs there is among those that are trusted from then on."""
 
+import json
 import pathlib
 import sys
 
@@ -45,3 +46,29 @@ try:
     raise AssertionError("it was not refused")
 except StepFailure:
     pass
+# Keys that encrypt are known by name and secret.
+ONE, OTHER = {"name": "key1", "secret": "AAA"}, {"name": "key-b", "secret": "BBB"}
+
+
+def configuration(*keys: dict) -> str:
+    providers = [{"secretbox": {"keys": list(keys)}}, {"identity": {}}]
+    return json.dumps({"kind": "EncryptionConfiguration", "resources": [{"resources": ["secrets"], "providers": providers}]})
+
+
+for there, wanted, is_refused in (
+    (configuration(ONE), configuration(ONE, OTHER), False),
+    (configuration(ONE, OTHER), configuration(OTHER, ONE), False),
+    (configuration(OTHER, ONE), configuration(OTHER), False),
+    (configuration(ONE), configuration(OTHER), True),
+    (configuration(ONE, OTHER), configuration(OTHER), True),
+    (configuration(ONE), configuration({**ONE, "secret": "CCC"}), True),
+    (configuration(ONE), configuration({**ONE, "name": "key2"}), True),
+    ("", configuration(OTHER), False),
+    ("[]", configuration(OTHER), False),
+):
+    place.write_text(there, encoding="ascii")
+    try:
+        succession.check([{"path": str(place), "content": wanted}], (str(place),))
+        assert not is_refused, (there, wanted)
+    except StepFailure as failure:
+        assert is_refused and "AAA" not in failure.message and "BBB" not in failure.message, failure.message

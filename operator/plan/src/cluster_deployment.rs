@@ -72,6 +72,7 @@ pub fn plan(observed: &Observed<'_>) -> Plan<Action, ClusterDeploymentStatus> {
     let mut state = ClusterState::observe(observed);
     state.upgrade = upgrade::find(&state);
     state.is_trusted = rotating::is_trusted(&state);
+    state.encrypts_anew = rotating::encrypts_anew(&state);
     state.outdated = operations::configure::due(&state);
     state.drifted = drifted::due(&state);
     state.rollout = rollout::look::look(&state);

@@ -162,6 +162,8 @@ const EXTERNAL: (&str, &str) = ("etcd_topology", "external");
 pub struct SecretsNeeded {
     /// Files of a control plane: authorities and keys.
     pub control_plane: bool,
+    /// The keys that Secrets in etcd are encrypted with, alone.
+    pub encryption: bool,
     /// Hosts whose etcd member's certificates are needed.
     pub etcd_hosts: BTreeSet<String>,
     /// All members of the cluster's etcd: host and address.
@@ -209,12 +211,14 @@ pub fn secrets_needed(model: &RunInputs) -> SecretsNeeded {
     let hosts_in = |group: Group| hosts_in(model, group);
     let rotates = has(Step::CertificateAuthorities);
     let control_plane = (has(Step::ControlPlane) || rotates) && hosts_in(Group::KubeControlPlane).next().is_some();
+    let encryption = has(Step::RewriteSecrets) || has(Step::ReleaseControlPlane);
     let is_external = is_external(model);
     let etcd = has(Step::Etcd) || has(Step::ControlPlane);
     let etcd_hosts: BTreeSet<String> = if etcd { hosts_in(Group::Etcd).collect() } else { BTreeSet::new() };
     let no_member = etcd_hosts.is_empty() && !control_plane;
     SecretsNeeded {
         control_plane,
+        encryption: encryption && !control_plane && hosts_in(Group::KubeControlPlane).next().is_some(),
         etcd_hosts,
         etcd_members: if no_member { Vec::new() } else { etcd_members(model) },
         etcd_client: is_external

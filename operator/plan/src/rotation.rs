@@ -1,5 +1,5 @@
-//! Rotation of a cluster's authorities and of its service-account key: what there is of each, and how one after the other
-//! takes its place. Everybody trusts both before the new one signs, and has from the new one before the old one goes.
+//! Rotation of a cluster's authorities and keys: what there is of each, and how one after the other takes its place.
+//! Everybody trusts both before the new one signs, and has from the new one before the old one goes.
 
 pub mod request;
 
@@ -20,11 +20,14 @@ pub enum Subject {
     FrontProxyCa,
     /// Signs the tokens of service accounts.
     ServiceAccountKey,
+    /// Encrypts Secrets in etcd: it signs nothing, and decrypts where others are trusted.
+    EncryptionKey,
 }
 
 impl Subject {
     /// All of them.
-    pub const ALL: [Subject; 4] = [Subject::Ca, Subject::EtcdCa, Subject::FrontProxyCa, Subject::ServiceAccountKey];
+    pub const ALL: [Subject; 5] =
+        [Subject::Ca, Subject::EtcdCa, Subject::FrontProxyCa, Subject::ServiceAccountKey, Subject::EncryptionKey];
 
     /// As it stands in annotations and statuses.
     pub const fn name(self) -> &'static str {
@@ -33,6 +36,7 @@ impl Subject {
             Subject::EtcdCa => "etcd-ca",
             Subject::FrontProxyCa => "front-proxy-ca",
             Subject::ServiceAccountKey => "service-account-key",
+            Subject::EncryptionKey => "encryption-key",
         }
     }
 
@@ -76,7 +80,7 @@ impl Stage {
     }
 }
 
-/// What there is of one authority or key, as fingerprints of its public half.
+/// What there is of one authority or key, as fingerprints: of its public half, where it has one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ring {
     /// How far its rotation is.
@@ -99,6 +103,11 @@ impl Ring {
     /// Of those that are trusted.
     pub fn trust(&self) -> String {
         short(&settings::digest(&self.trusted))
+    }
+
+    /// Of the one that signs.
+    pub fn fingerprint(&self) -> String {
+        short(&settings::digest(&self.signer))
     }
 
     /// Whether what a machine has, as its digest, is from the same signer.
@@ -126,13 +135,14 @@ pub struct Authorities {
 }
 
 impl Authorities {
-    /// The digest of each, by its name in statuses: of members of etcd beside control planes, and of what Pods are to trust,
-    /// under names of their own.
+    /// The digest of each, by its name in statuses: of members of etcd beside control planes, of what Pods are to trust, and
+    /// of what etcd has stored, under names of their own.
     pub fn digests(&self, etcd: EtcdTopology) -> BTreeMap<String, String> {
         let rings = self.rings.iter().map(|(subject, ring)| (subject.name().to_owned(), ring.digest()));
         let pods = self.rings.get(&Subject::Ca).map(|ring| (PODS.to_owned(), ring.trust()));
         let member = self.rings.get(&Subject::EtcdCa).map(|ring| (MEMBER.to_owned(), ring.digest()));
-        rings.chain(pods).chain(member.filter(|_| etcd == EtcdTopology::Stacked)).collect()
+        let stored = self.rings.get(&Subject::EncryptionKey).map(|ring| (STORED.to_owned(), ring.fingerprint()));
+        rings.chain(pods).chain(member.filter(|_| etcd == EtcdTopology::Stacked)).chain(stored).collect()
     }
 
     /// The one whose rotation is under way, of which there is no more than one unless somebody edits the Secret.
@@ -146,6 +156,8 @@ impl Authorities {
 pub const PODS: &str = "pods";
 /// The same for the authority of the member of etcd that is beside a control plane: the API server has its own part.
 pub const MEMBER: &str = "etcd-ca/member";
+/// What stands in statuses of a control plane for the key that it has seen all Secrets in etcd to be encrypted with.
+pub const STORED: &str = "stored-secrets";
 /// Of a machine that joined while a rotation was under way: it may have some of it.
 pub const JOINED: &str = "joined";
 

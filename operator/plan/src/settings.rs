@@ -274,6 +274,7 @@ fn applies_settings(run: &PlaybookRun) -> bool {
         Step::EtcdEndpoints,
         Step::CertificateAuthorities,
         Step::RestartPods,
+        Step::RewriteSecrets,
     ];
     let mut steps = steps.into_iter().chain(PARTS.iter().flat_map(Part::steps));
     steps.any(|step| run.spec.steps.contains(&step))

@@ -2,17 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
 use jiff::Timestamp;
 use k8s_openapi::ByteString;
 use plan::rotation::{Move, Ring, Subject};
-use rand::RngCore;
 
 use super::authority::Authority;
 use super::certificate::Certificate;
+use super::encryption::{self, EncryptionKeys};
 use super::error::PkiError;
-use super::ring::{KeyRing, Signer, text};
+use super::ring::{KeyRing, Signer};
 use super::service_account::ServiceAccountKey;
 
 /// Data of a Secret.
@@ -29,8 +27,8 @@ pub struct Pki {
     pub etcd: KeyRing<Authority>,
     /// Signs service account tokens.
     pub service_account: KeyRing<ServiceAccountKey>,
-    /// 32 random bytes in base64: encrypts Secrets in etcd.
-    encryption_key: String,
+    /// Encrypt Secrets in etcd.
+    pub encryption: EncryptionKeys,
 }
 
 /// Where each of them stands in the Secret, and its name.
@@ -38,20 +36,17 @@ const KUBERNETES: (&str, &str) = ("ca", "kubernetes");
 const FRONT_PROXY: (&str, &str) = ("front-proxy-ca", "front-proxy-ca");
 const ETCD: (&str, &str) = ("etcd-ca", "etcd-ca");
 const SERVICE_ACCOUNT: (&str, &str) = ("sa", "service accounts");
-const ENCRYPTION_KEY: &str = "encryption.key";
 
 impl Pki {
     /// Makes everything.
     pub fn generate(now: Timestamp) -> Result<Self, PkiError> {
-        let mut encryption_key = [0; 32];
-        rand::rng().fill_bytes(&mut encryption_key);
         let authority = |(_, name): (&str, &str)| Ok(KeyRing::new(Authority::make(name, now)?));
         Ok(Self {
             kubernetes: authority(KUBERNETES)?,
             front_proxy: authority(FRONT_PROXY)?,
             etcd: authority(ETCD)?,
             service_account: KeyRing::new(ServiceAccountKey::make(SERVICE_ACCOUNT.1, now)?),
-            encryption_key: STANDARD.encode(encryption_key),
+            encryption: EncryptionKeys::generate(),
         })
     }
 
@@ -62,20 +57,19 @@ impl Pki {
             self.front_proxy.entries(FRONT_PROXY.0),
             self.etcd.entries(ETCD.0),
             self.service_account.entries(SERVICE_ACCOUNT.0),
+            self.encryption.entries(),
         ];
-        let entries = rings.into_iter().flatten().chain([(ENCRYPTION_KEY.to_owned(), self.encryption_key.clone())]);
-        entries.map(|(key, value)| (key, ByteString(value.into()))).collect()
+        rings.into_iter().flatten().map(|(key, value)| (key, ByteString(value.into()))).collect()
     }
 
     /// Reads the data of the Secret back; everything must be there and fit.
     pub fn from_data(secret: &str, data: &Data) -> Result<Self, PkiError> {
-        let missing = || PkiError::MissingKey { secret: secret.into(), key: ENCRYPTION_KEY.into() };
         Ok(Self {
             kubernetes: KeyRing::from_data(secret, KUBERNETES.0, data)?,
             front_proxy: KeyRing::from_data(secret, FRONT_PROXY.0, data)?,
             etcd: KeyRing::from_data(secret, ETCD.0, data)?,
             service_account: KeyRing::from_data(secret, SERVICE_ACCOUNT.0, data)?,
-            encryption_key: text(secret, ENCRYPTION_KEY, data)?.ok_or_else(missing)?.to_owned(),
+            encryption: EncryptionKeys::from_data(secret, data)?,
         })
     }
 
@@ -88,6 +82,7 @@ impl Pki {
             Subject::ServiceAccountKey => {
                 Self { service_account: self.service_account.rotated(next, SERVICE_ACCOUNT.1, now)?, ..self }
             }
+            Subject::EncryptionKey => Self { encryption: self.encryption.rotated(next), ..self },
         })
     }
 
@@ -98,6 +93,7 @@ impl Pki {
             (Subject::FrontProxyCa, self.front_proxy.seen()),
             (Subject::EtcdCa, self.etcd.seen()),
             (Subject::ServiceAccountKey, self.service_account.seen()),
+            (Subject::EncryptionKey, self.encryption.seen()),
         ]
         .into()
     }
@@ -113,8 +109,13 @@ impl Pki {
             ("etcd-ca.crt", self.etcd.trusted()),
             ("sa.key", self.service_account.signer().private().to_owned()),
             ("sa.pub", self.service_account.trusted()),
-            (ENCRYPTION_KEY, self.encryption_key.clone()),
+            (encryption::KEY, self.encryption.lines()),
         ])
+    }
+
+    /// What a run that goes by nothing but the keys of etcd's Secrets gets.
+    pub fn encryption_files(&self) -> Data {
+        files([(encryption::KEY, self.encryption.lines())])
     }
 
     /// What tells the cluster from others.

@@ -103,7 +103,7 @@ mod tests {
         assert!(!keys(&api).iter().any(|key| key.contains("-next")), "{:?}", keys(&api));
         rotate(Move::Complete).await;
         assert_eq!((ring().stage, keys(&api)), (Stage::Settled, made));
-        assert_eq!(seen(&secret(&api)).rings.len(), 4, "the others are as they were");
+        assert_eq!(seen(&secret(&api)).rings.len(), Subject::ALL.len(), "the others are as they were");
     }
 
     #[test]

@@ -100,7 +100,11 @@ async fn keys(
     let now = Timestamp::now();
     let mut data = Data::new();
     let needs_pki = needs.control_plane || needs.apiserver_client || !needs.kubelets.is_empty();
-    if needs_pki || !needs.etcd_hosts.is_empty() || needs.etcd_client {
+    let needs_certificates = needs_pki || !needs.etcd_hosts.is_empty() || needs.etcd_client;
+    if needs.encryption {
+        data.extend(pki::get(ctx, deployment).await?.encryption_files());
+    }
+    if needs_certificates {
         let pki = pki::get(ctx, deployment).await?;
         data.extend(of_cluster(ctx, deployment, &pki, needs, now).await?);
     }

@@ -105,6 +105,7 @@ fn typical_length(step: Step) -> Duration {
         | Step::KubeletConfiguration
         | Step::CertificateAuthorities
         | Step::RestartPods
+        | Step::RewriteSecrets
         | Step::Custom(_) => 500,
     };
     Duration::from_millis(milliseconds)

@@ -283,7 +283,7 @@ impl LifecycleScenario {
                 "the authority is rotated under an endpoint that the control planes hold themselves"
             }
             Self::RotateAuthorities => {
-                "each authority and the service-account key is rotated, and what the former one signed is refused"
+                "each authority and key is rotated, what the former one signed is refused, and Secrets are encrypted with the next one"
             }
         }
     }

@@ -5,6 +5,7 @@ use crds::names::condition;
 use crds::step::Role;
 use crds::{Cluster, conditions};
 use k8s_openapi::api::core::v1::ConfigMap;
+use kube::Client;
 use kube::api::Api;
 use lab::machines::Machine;
 
@@ -13,9 +14,14 @@ use crate::client::client_of;
 use crate::eventually::{Look, eventually};
 use crate::scenario::Scenario;
 
+/// etcdctl on a machine with a member of etcd.
+pub const ETCDCTL: &str = "ETCDCTL_API=3 etcdctl --endpoints=https://127.0.0.1:2379 --cacert=/etc/etcd/pki/ca.crt \
+     --cert=/etc/etcd/pki/healthcheck-client.crt --key=/etc/etcd/pki/healthcheck-client.key";
+
 /// Lists the members of etcd on a machine that has one.
-pub const MEMBERS: &str = "ETCDCTL_API=3 etcdctl --endpoints=https://127.0.0.1:2379 --cacert=/etc/etcd/pki/ca.crt \
-     --cert=/etc/etcd/pki/healthcheck-client.crt --key=/etc/etcd/pki/healthcheck-client.key member list";
+pub fn list_members() -> String {
+    format!("{ETCDCTL} member list")
+}
 
 /// So many control planes, each with an API server of its own; a started member of etcd on each, or on each machine of
 /// etcd where there are such; and the Cluster says that all is well.
@@ -33,7 +39,7 @@ pub async fn whole(stage: &Stage<'_>, count: usize) -> Result<()> {
 pub async fn etcd_members(stage: &Stage<'_>, role: Role, count: usize) -> Result<()> {
     let machines = machines(stage, role, count).await?;
     for machine in &machines {
-        let text = stage.scenario.ssh(machine, MEMBERS).await?;
+        let text = stage.scenario.ssh(machine, &list_members()).await?;
         let started: Vec<&str> = text.lines().filter(|line| line.contains("started")).collect();
         let known = machines.iter().all(|machine| started.iter().any(|line| line.contains(machine.name())));
         let voters = started.iter().all(|line| line.trim_end().ends_with("false"));
@@ -49,16 +55,8 @@ pub async fn etcd_members(stage: &Stage<'_>, role: Role, count: usize) -> Result
 /// So many control planes: an API server on each, with a certificate that holds there; the endpoint is in
 /// `cluster-info`.
 pub async fn api_servers(stage: &Stage<'_>, count: usize) -> Result<()> {
-    let kubeconfig = stage.scenario.kubeconfig(CLUSTER).await?;
-    let server = kubeconfig
-        .lines()
-        .find_map(|line| line.trim().strip_prefix("server: "))
-        .context("the kubeconfig names no server")?
-        .trim_matches('"')
-        .to_owned();
-    for machine in machines(stage, Role::ControlPlane, count).await? {
-        let own = format!("https://{}:6443", machine.address());
-        let client = client_of(&kubeconfig.replace(&server, &own)).await?;
+    let server = server_in(&stage.scenario.kubeconfig(CLUSTER).await?)?;
+    for (machine, client) in each_api_server(stage, count).await? {
         let info: ConfigMap = Api::namespaced(client, "kube-public")
             .get("cluster-info")
             .await
@@ -67,6 +65,24 @@ pub async fn api_servers(stage: &Stage<'_>, count: usize) -> Result<()> {
         ensure!(info.contains(&server), "cluster-info names no {server}: {info}");
     }
     Ok(())
+}
+
+/// A client of each control plane's own API server, of which there are so many.
+pub async fn each_api_server(stage: &Stage<'_>, count: usize) -> Result<Vec<(Machine, Client)>> {
+    let kubeconfig = stage.scenario.kubeconfig(CLUSTER).await?;
+    let server = server_in(&kubeconfig)?;
+    let mut found = Vec::new();
+    for machine in machines(stage, Role::ControlPlane, count).await? {
+        let own = format!("https://{}:6443", machine.address());
+        let client = client_of(&kubeconfig.replace(&server, &own)).await?;
+        found.push((machine, client));
+    }
+    Ok(found)
+}
+
+fn server_in(kubeconfig: &str) -> Result<String> {
+    let server = kubeconfig.lines().find_map(|line| line.trim().strip_prefix("server: "));
+    Ok(server.context("the kubeconfig names no server")?.trim_matches('"').to_owned())
 }
 
 async fn machines(stage: &Stage<'_>, role: Role, count: usize) -> Result<Vec<Machine>> {

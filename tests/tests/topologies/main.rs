@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use age::x25519::Identity;
 use anyhow::ensure;
-use e2e::lifecycle::whole::{MEMBERS, healthy};
+use e2e::lifecycle::whole::{healthy, list_members};
 use e2e::object_storage::ObjectStorage;
 use e2e::objects;
 use e2e::scenario::{Scenario, scenario};
@@ -46,7 +46,7 @@ async fn three_control_planes_stand_behind_one_endpoint_with_stacked_etcd() {
 
         let client = scenario.cluster_client("stacked").await?;
         workload::nodes_ready(&client, 3, Duration::from_secs(30)).await?;
-        let members = scenario.ssh(&machines[0], MEMBERS).await?;
+        let members = scenario.ssh(&machines[0], &list_members()).await?;
         ensure!(members.matches("started").count() == 3, "three etcd members are started: {members}");
         healthy(scenario, "stacked").await?;
         certificates::are_renewed_while_a_client_writes(scenario, "stacked", &machines).await?;
@@ -82,7 +82,7 @@ async fn etcd_stands_on_a_machine_of_its_own_and_the_network_plugin_is_the_users
         let client = scenario.cluster_client("dedicated").await?;
         let nodes = workload::nodes_ready(&client, 2, Duration::from_secs(30)).await?;
         ensure!(workload::node_names(&nodes) == ["apart-cp", "apart-w"], "the etcd machine is no node");
-        let members = scenario.ssh(&machines[0], MEMBERS).await?;
+        let members = scenario.ssh(&machines[0], &list_members()).await?;
         ensure!(members.matches("started").count() == 1, "the etcd machine has the member: {members}");
         let here = scenario.ssh(&machines[1], "systemctl is-active etcd || true").await?;
         ensure!(here.trim() != "active", "the control plane runs no etcd");

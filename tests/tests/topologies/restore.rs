@@ -12,7 +12,7 @@ use crds::etcd_restore::{EtcdRestoreStatus, RestorePhase};
 use e2e::backups::{self, Drill};
 use e2e::client::apply;
 use e2e::eventually::{Look, eventually};
-use e2e::lifecycle::whole::{MEMBERS, healthy};
+use e2e::lifecycle::whole::{healthy, list_members};
 use e2e::lifecycle::writer::Writer;
 use e2e::object_storage::ObjectStorage;
 use e2e::restores;
@@ -92,7 +92,7 @@ pub async fn brings_back_what_was_deleted(
     let revision: i64 = apply(client, &new).await?.metadata.resource_version.unwrap_or_default().parse()?;
     ensure!(Some(revision) > of.current_revision, "revision {revision} was given out before");
     workload::nodes_ready(client, 3, Duration::from_secs(60)).await?;
-    let members = scenario.ssh(&machines[0], MEMBERS).await?;
+    let members = scenario.ssh(&machines[0], &list_members()).await?;
     ensure!(members.matches("started").count() == 3, "three etcd members are started: {members}");
     healthy(scenario, "stacked").await?;
     scenario.ready("stacked", Duration::from_secs(120)).await?;

@@ -26,7 +26,7 @@ def paths(name: str) -> list:
     if name == KUBELET:
         return [f"{pki}/ca.crt", api.KUBELET, *kubelet_client.reads()]
     return {
-        "kube-apiserver": [f"{pki}/etcd/ca.crt", f"{pki}/sa.pub", f"{pki}/sa.key"],
+        "kube-apiserver": [f"{pki}/etcd/ca.crt", f"{pki}/sa.pub", f"{pki}/sa.key", certificate_places.ENCRYPTION],
         "kube-controller-manager": [
             *(f"{pki}/{file}" for file in ("ca.crt", "ca-signer.crt", "ca.key", "sa.key", "front-proxy-ca.crt")),
             f"{home}/controller-manager.conf",

@@ -10,6 +10,8 @@ from ansible_collections.clusterwright.cluster.plugins.module_utils import certi
 from ansible_collections.clusterwright.cluster.plugins.module_utils.certificates import Certificate
 
 KUBERNETES = "/etc/kubernetes"
+# The keys that the API server encrypts Secrets with.
+ENCRYPTION = f"{KUBERNETES}/encryption/config.json"
 ETCD_PKI = "/etc/etcd/pki"
 KUBELET_PKI = "/var/lib/kubelet/pki"
 ETCD_CLIENT_PORT, ETCD_PEER_PORT = 2379, 2380
@@ -26,8 +28,8 @@ def key(name: str) -> str:
     return f"{KUBERNETES}/pki/{name}.key"
 
 
-# Of a control plane: the one that signs is the first in each. etcd's own, beside an API server, may be somebody else's.
-AUTHORITIES = (pki("ca"), pki("front-proxy-ca"), f"{KUBERNETES}/pki/sa.pub")
+# Of a control plane: the one that signs, or encrypts, is the first in each. etcd's own, beside an API server, may be somebody else's.
+AUTHORITIES = (pki("ca"), pki("front-proxy-ca"), f"{KUBERNETES}/pki/sa.pub", ENCRYPTION)
 
 
 def files() -> dict:

@@ -1,12 +1,13 @@
 # -*- coding: utf-8 -*-
 # SPDX-License-Identifier: Apache-2.0
-"""An authority, or the key of service accounts, follows another one only where both are trusted: what a machine has as the one that signs is
-among those that come, or these are from another time, or of another cluster."""
+"""An authority or a key follows another one only where both are trusted: what a machine has as the one that signs, or encrypts, is among
+those that come, or these are from another time, or of another cluster."""
 
 from __future__ import annotations
 
 import re
 
+from ansible_collections.clusterwright.cluster.plugins.module_utils import encryption_keys
 from ansible_collections.clusterwright.cluster.plugins.module_utils.failure import StepFailure
 from ansible_collections.clusterwright.cluster.plugins.module_utils.machine import text
 
@@ -14,8 +15,8 @@ BLOCK = re.compile(r"-----BEGIN (CERTIFICATE|PUBLIC KEY)-----.+?-----END \1-----
 
 
 def blocks(content: str) -> list:
-    """Certificates and public keys in a text, whatever ends their lines."""
-    return ["".join(found.group(0).split()) for found in BLOCK.finditer(content)]
+    """Certificates and public keys in a text, whatever ends their lines, or keys that encrypt."""
+    return ["".join(found.group(0).split()) for found in BLOCK.finditer(content)] or encryption_keys.in_text(content)
 
 
 def check(entries: list, paths: tuple) -> None:

@@ -198,7 +198,7 @@ def work(call) -> dict:
         changed = True
     else:
         if not call.check_mode:
-            succession.check(params["files"], certificate_places.AUTHORITIES)
+            succession.check(params["files"] + params["secrets"], certificate_places.AUTHORITIES)
         written = write_files(params, call.check_mode)
         # Certificates and kubeadm's own configuration are read when they are used.
         restarted = units.ensure(kubelet.UNIT, check=call.check_mode, reads=(params["kubelet"], *kubelet.READS))

@@ -3,7 +3,7 @@
 use prost::Message;
 use serde::Deserialize;
 
-use super::secretbox::{ENCRYPTED, EncryptionKey};
+use super::secretbox::{ENCRYPTED, EncryptionKeys};
 
 /// What a value begins with that is protobuf.
 const PROTOBUF: &[u8] = b"k8s\0";
@@ -53,7 +53,7 @@ pub(super) enum Decoded {
 
 /// What a value is. Errors: it has the form of an object and cannot be decoded, or of an encrypted one and cannot be
 /// decrypted.
-pub(super) fn decode(value: &[u8], key: Option<&EncryptionKey>) -> Result<Decoded, String> {
+pub(super) fn decode(value: &[u8], key: Option<&EncryptionKeys>) -> Result<Decoded, String> {
     if !value.starts_with(ENCRYPTED) {
         return plain(value);
     }

@@ -7,7 +7,7 @@ use etcd_client::{Error, GetOptions, GetResponse, KvClient};
 use tokio::time::timeout;
 
 use super::decoding::{Decoded, decode};
-use super::secretbox::EncryptionKey;
+use super::secretbox::EncryptionKeys;
 use crate::text::{chain, sanitize};
 
 /// Below which keys the API server keeps its objects.
@@ -60,7 +60,7 @@ pub(super) enum Failure {
 pub(super) async fn read(
     client: &mut KvClient,
     manifest: &BackupManifest,
-    key: Option<&EncryptionKey>,
+    key: Option<&EncryptionKeys>,
 ) -> Result<Contents, Failure> {
     let (keys, revision) = counted(client, manifest).await?;
     let mut contents = Contents { keys, revision, ..Contents::default() };
@@ -107,7 +107,7 @@ async fn counted(client: &mut KvClient, manifest: &BackupManifest) -> Result<(i6
     }
 }
 
-fn count(contents: &mut Contents, name: &[u8], value: &[u8], key: Option<&EncryptionKey>) -> Result<(), Failure> {
+fn count(contents: &mut Contents, name: &[u8], value: &[u8], key: Option<&EncryptionKeys>) -> Result<(), Failure> {
     let name = String::from_utf8_lossy(name);
     let differs = |problem: String| Err(Failure::Differs(format!("key {}: {problem}", sanitize(&name))));
     match decode(value, key) {

@@ -1,5 +1,7 @@
 //! Values that the API server has encrypted: XSalsa20 and Poly1305, as NaCl's secretbox has it.
 
+use std::collections::BTreeMap;
+
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use crypto_secretbox::aead::{Aead, KeyInit};
@@ -10,25 +12,30 @@ use k8s_openapi::api::core::v1::Secret;
 pub(super) const ENCRYPTED: &[u8] = b"k8s:enc:";
 /// What one begins with that was encrypted with a key of ours; the key's name and a colon follow.
 const SECRETBOX: &[u8] = b"k8s:enc:secretbox:v1:";
-/// The entry of the Secret with a cluster's keys.
-const ENTRY: &str = "encryption.key";
+/// How the entries of the Secret with a cluster's keys begin, and end, that encrypt: `encryption.key`, and
+/// `encryption-former.key` while it is rotated.
+const ENTRY: (&str, &str) = ("encryption", ".key");
+/// The name of a cluster's first key; what stands before others, with a colon.
+const FIRST: &str = "key1";
 /// Bytes before the box.
 const NONCE: usize = 24;
 
-/// The key that a cluster's Secrets are encrypted with. There is no `Debug` of it.
-pub(super) struct EncryptionKey(XSalsa20Poly1305);
+/// The keys that a cluster's Secrets are encrypted with, by their names. There is no `Debug` of them.
+pub(super) struct EncryptionKeys(BTreeMap<String, XSalsa20Poly1305>);
 
-impl EncryptionKey {
-    /// The key in the Secret of a cluster's keys, as JSON; none where it has none. Errors say what is wrong, and show
+impl EncryptionKeys {
+    /// The keys in the Secret of a cluster's keys, as JSON; none where it has none. Errors say what is wrong, and show
     /// nothing of it.
     pub fn of_secret(json: &[u8]) -> Result<Option<Self>, String> {
         let secret: Secret = serde_json::from_slice(json).map_err(|_| "it is no Secret".to_owned())?;
-        let Some(text) = secret.data.and_then(|mut data| data.remove(ENTRY)) else {
-            return Ok(None);
-        };
-        let key = STANDARD.decode(text.0.trim_ascii()).ok();
-        let cipher = key.and_then(|key| XSalsa20Poly1305::new_from_slice(&key).ok());
-        cipher.map(|cipher| Some(Self(cipher))).ok_or_else(|| format!("{ENTRY} is no key of 32 bytes in base64"))
+        let mut keys = BTreeMap::new();
+        for (entry, text) in secret.data.unwrap_or_default() {
+            if entry.starts_with(ENTRY.0) && entry.ends_with(ENTRY.1) {
+                let (name, key) = parsed(&text.0).ok_or_else(|| format!("{entry} is no key of 32 bytes in base64"))?;
+                keys.insert(name, key);
+            }
+        }
+        Ok((!keys.is_empty()).then_some(Self(keys)))
     }
 
     /// A value as it was before it was encrypted; the error says why it cannot be decrypted.
@@ -37,11 +44,21 @@ impl EncryptionKey {
             return Err("it was encrypted by another provider than secretbox".to_owned());
         };
         let colon = named.iter().position(|byte| *byte == b':').ok_or("it names no key")?;
-        let sealed = named.get(colon + 1..).unwrap_or_default();
+        let (name, sealed) = (named.get(..colon).unwrap_or_default(), named.get(colon + 1..).unwrap_or_default());
+        let name = String::from_utf8_lossy(name);
+        let key = self.0.get(&*name).ok_or_else(|| format!("the backup's bundle has no key {name:?}"))?;
         let (nonce, sealed) = sealed.split_first_chunk::<NONCE>().ok_or("it is cut off")?;
-        let opened = self.0.decrypt(&Nonce::from(*nonce), sealed);
-        opened.map_err(|_| format!("the key {ENTRY} of the backup's bundle does not decrypt it"))
+        let opened = key.decrypt(&Nonce::from(*nonce), sealed);
+        opened.map_err(|_| format!("the key {name} of the backup's bundle does not decrypt it"))
     }
+}
+
+/// `NAME:KEY`, or the first key alone.
+fn parsed(text: &[u8]) -> Option<(String, XSalsa20Poly1305)> {
+    let text = std::str::from_utf8(text).ok()?.trim();
+    let (name, key) = text.split_once(':').unwrap_or((FIRST, text));
+    let key = STANDARD.decode(key).ok().and_then(|key| XSalsa20Poly1305::new_from_slice(&key).ok())?;
+    Some((name.to_owned(), key))
 }
 
 #[cfg(test)]
@@ -63,10 +80,10 @@ mod tests {
         "517acfeabd6bb3732bc0e9da99832b61ca01b6de56244a9e88d5f9b37973f622a43d14a6599b1f654cb45a74e355a5"
     );
 
-    fn key(bytes: &[u8]) -> EncryptionKey {
+    fn key(bytes: &[u8]) -> EncryptionKeys {
         let text = STANDARD.encode(STANDARD.encode(bytes));
         let secret = json!({ "metadata": { "name": "paris-pki" }, "data": { "encryption.key": text } });
-        EncryptionKey::of_secret(secret.to_string().as_bytes()).unwrap().unwrap()
+        EncryptionKeys::of_secret(secret.to_string().as_bytes()).unwrap().unwrap()
     }
 
     #[test]
@@ -85,8 +102,23 @@ mod tests {
     }
 
     #[test]
+    fn a_value_is_decrypted_with_the_key_that_it_names() {
+        let bytes = |text: &str| hex::decode(text).unwrap();
+        let entry = |text: String| STANDARD.encode(text);
+        let secret = json!({ "data": {
+            "encryption.key": entry(format!("key-b:{}\n", STANDARD.encode([7; 32]))),
+            "encryption-former.key": entry(STANDARD.encode(bytes(KEY))),
+        }});
+        let keys = EncryptionKeys::of_secret(secret.to_string().as_bytes()).unwrap().unwrap();
+        let value = |name: &str| [SECRETBOX, name.as_bytes(), b":", &bytes(TEXT_NONCE), &bytes(BOX)].concat();
+        assert_eq!(keys.decrypt(&value("key1")), Ok(bytes(PLAIN)));
+        assert!(keys.decrypt(&value("key-b")).unwrap_err().contains("the key key-b of the backup's bundle does not"));
+        assert_eq!(keys.decrypt(&value("key-c")), Err("the backup's bundle has no key \"key-c\"".into()));
+    }
+
+    #[test]
     fn a_secret_without_a_usable_key_is_told_and_not_shown() {
-        let of = |text: &str| EncryptionKey::of_secret(text.as_bytes()).map(|key| key.is_some());
+        let of = |text: &str| EncryptionKeys::of_secret(text.as_bytes()).map(|key| key.is_some());
         assert_eq!(of(r#"{"metadata": {}}"#), Ok(false));
         assert_eq!(of("hunter2"), Err("it is no Secret".into()));
         let short = json!({ "data": { "encryption.key": STANDARD.encode("aHVudGVyMg==") } }).to_string();

@@ -184,10 +184,7 @@ async fn a_bundle_of_another_cluster_or_another_key_is_found_and_named() {
     check(rome.restored().await, "clusterdeployment.json is of cluster rome");
     let other = Stored::new(&objects(), bundle("paris", "7f1c", &[8; 32])).await;
     other.decrypted(&other.fixture.identity).await.unwrap();
-    check(
-        other.restored().await,
-        "key /registry/secrets/default/login: the key encryption.key of the backup's bundle does not",
-    );
+    check(other.restored().await, "key /registry/secrets/default/login: the key key1 of the backup's bundle does not");
 }
 
 #[tokio::test(flavor = "multi_thread")]

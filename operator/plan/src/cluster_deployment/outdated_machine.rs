@@ -8,7 +8,7 @@ use super::machine::ClusterMachine;
 use crate::settings::Difference;
 
 /// The order in which steps are played.
-const ORDER: [Step; 11] = [
+const ORDER: [Step; 12] = [
     Step::Prepare,
     Step::ContainerRuntime,
     Step::Etcd,
@@ -18,6 +18,7 @@ const ORDER: [Step; 11] = [
     Step::KubeletConfiguration,
     Step::CertificateAuthorities,
     Step::RestartPods,
+    Step::RewriteSecrets,
     Step::Network,
     Step::Addons,
 ];

@@ -5,9 +5,9 @@ use crds::machine::AppliedSettings;
 use crds::step::{Role, Step};
 
 use super::state::{ClusterMachine, ClusterState};
-use crate::rotation::{MEMBER, PODS, Ring, Stage, Subject};
-use crate::settings::Difference;
+use crate::rotation::{MEMBER, PODS, Ring, STORED, Stage, Subject};
 use crate::settings::authorities::{of_role, step_of};
+use crate::settings::{self, Difference};
 
 /// What a machine has of an authority or key: its name in statuses, what it is, and the step that brings it.
 struct Part {
@@ -42,10 +42,10 @@ pub(super) fn of_machine(
     let lacks = parts(state, machine).filter_map(|part| {
         let ring = rings.get(&part.subject).filter(|ring| is_lacking(ring, has(part.name)))?;
         let of = if part.name == MEMBER { " of etcd's member" } else { "" };
-        let field = format!("{}{of} ({})", title(part.subject), doing(ring.stage));
+        let field = format!("{}{of} ({})", title(part.subject), doing(part.subject, ring.stage));
         Some(Difference { is_disruptive: true, ..Difference::new(&field, part.step, true, &ring.digest()) })
     });
-    lacks.chain(pods(state, machine, applied)).collect()
+    lacks.chain(pods(state, machine, applied)).chain(secrets(state, machine, applied)).collect()
 }
 
 /// Whether Pods of the machine may still trust the former authority alone, while all machines trust the next one by now.
@@ -63,10 +63,35 @@ fn pods(
     is_due.then(|| Difference { drains: role == Role::Worker, ..difference() })
 }
 
+/// Whether Secrets in etcd may be encrypted with the former key still, while all API servers encrypt with the next one by
+/// now. Each control plane looks for itself, after it has the next one: whoever is the last proves it of all.
+fn secrets(
+    state: &ClusterState<'_>,
+    machine: &ClusterMachine<'_>,
+    applied: Option<&AppliedSettings>,
+) -> Option<Difference> {
+    let ring = state.observed.authorities.rings.get(&Subject::EncryptionKey)?;
+    let has = applied.and_then(|applied| applied.authorities.get(STORED));
+    let is_due =
+        state.encrypts_anew && machine.machine.spec.role == Role::ControlPlane && has != Some(&ring.fingerprint());
+    let field = format!("{} (Secrets are rewritten)", title(Subject::EncryptionKey));
+    is_due.then(|| Difference::new(&field, Step::RewriteSecrets, true, &ring.fingerprint()))
+}
+
 /// Whether all machines trust the next authority of Kubernetes, which does not sign yet.
 pub(super) fn is_trusted(state: &ClusterState<'_>) -> bool {
-    let stage = state.observed.authorities.rings.get(&Subject::Ca).map(|ring| ring.stage);
-    stage == Some(Stage::Trust) && lacking(state, Subject::Ca).is_empty()
+    is_everywhere(state, Subject::Ca, Stage::Trust)
+}
+
+/// Whether all control planes encrypt with the next key, and decrypt with the former one still.
+pub(super) fn encrypts_anew(state: &ClusterState<'_>) -> bool {
+    is_everywhere(state, Subject::EncryptionKey, Stage::Sign)
+}
+
+/// Whether all machines have what this stage is about.
+fn is_everywhere(state: &ClusterState<'_>, subject: Subject, stage: Stage) -> bool {
+    let ring = state.observed.authorities.rings.get(&subject);
+    ring.is_some_and(|ring| ring.stage == stage) && lacking(state, subject).is_empty()
 }
 
 fn is_lacking(ring: &Ring, has: Option<&str>) -> bool {
@@ -99,6 +124,16 @@ pub(super) fn unread<'a>(state: &ClusterState<'a>) -> Vec<ClusterMachine<'a>> {
         .into_iter()
         .filter(|machine| pods(state, machine, recorded(machine)).is_some())
         .collect()
+}
+
+/// The control planes that have not seen all Secrets encrypted with the next key since etcd has what it has: what their
+/// statuses tell, and runs since then do not take back.
+pub(super) fn unproved<'a>(state: &ClusterState<'a>) -> Vec<ClusterMachine<'a>> {
+    let lacks = |machine: &ClusterMachine<'_>| {
+        let applied = settings::applied(machine.machine, machine.host_name().unwrap_or_default(), state.observed.runs);
+        [recorded(machine), applied.as_ref()].into_iter().any(|applied| secrets(state, machine, applied).is_some())
+    };
+    concerned(state, Subject::EncryptionKey).into_iter().filter(lacks).collect()
 }
 
 /// The machines that have any of it.
@@ -141,10 +176,12 @@ pub(super) fn title(subject: Subject) -> String {
 }
 
 /// What is done in this stage.
-pub(super) fn doing(stage: Stage) -> &'static str {
-    match stage {
-        Stage::Trust => "the next one is trusted",
-        Stage::Sign => "the next one signs",
-        Stage::Settled => "the former one goes",
+pub(super) fn doing(subject: Subject, stage: Stage) -> &'static str {
+    match (stage, subject) {
+        (Stage::Trust, Subject::EncryptionKey) => "the next one decrypts",
+        (Stage::Trust, _) => "the next one is trusted",
+        (Stage::Sign, Subject::EncryptionKey) => "the next one encrypts",
+        (Stage::Sign, _) => "the next one signs",
+        (Stage::Settled, _) => "the former one goes",
     }
 }

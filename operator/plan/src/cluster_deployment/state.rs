@@ -48,6 +48,8 @@ pub(super) struct ClusterState<'a> {
     pub wanted: Wanted,
     /// All machines trust the next authority of Kubernetes, which does not sign yet.
     pub is_trusted: bool,
+    /// All control planes encrypt with the next key, and decrypt with the former one still.
+    pub encrypts_anew: bool,
     /// The upgrade that is wanted, and not over.
     pub upgrade: Option<Upgrade<'a>>,
     /// Machines to which settings are to be brought, and the one by which manifests are applied.
@@ -100,6 +102,7 @@ impl<'a> ClusterState<'a> {
             comparison: Comparison::new(observed),
             wanted: Wanted::new(deployment),
             is_trusted: false,
+            encrypts_anew: false,
             upgrade: None,
             outdated: Vec::new(),
             drifted: Vec::new(),

@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 
 use crds::inputs::{CredentialKind, Group, HostIdentity, RunInputs};
 use crds::names::annotation;
-use crds::step::Role;
+use crds::step::{Intent, Role, Step};
 use crds::{ClusterDeployment, Host, Machine, PlaybookRun};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -213,6 +213,22 @@ fn a_run_that_configures_the_container_runtime_gets_the_logins_of_mirrors_and_no
     check("Compare", "container-runtime", &["r:5000"]);
     check("Configure", "prepare", &[]);
     check("Compare", "prepare", &[]);
+}
+
+#[test]
+fn a_run_that_goes_by_the_keys_of_secrets_gets_those_alone_and_a_worker_none() {
+    let deployment = deployment("", "");
+    let only = super::SecretsNeeded { encryption: true, ..super::SecretsNeeded::default() };
+    let model = |host: &str| build_in(&deployment, &run("Configure", "rewrite-secrets", host, "")).unwrap();
+    let restores =
+        |host: &str| RunInputs { intent: Intent::Restore, steps: vec![Step::ReleaseControlPlane], ..model(host) };
+    for (of_it, of_worker) in [(model("c1"), model("w1")), (restores("c1"), restores("w1"))] {
+        assert_eq!(secrets_needed(&of_it), only, "{:?}", of_it.steps);
+        assert_eq!(secrets_needed(&of_worker), super::SecretsNeeded::default(), "{:?}", of_it.steps);
+    }
+    let both = run("Configure", "certificate-authorities, rewrite-secrets", "c1", "");
+    let needed = secrets_needed(&build_in(&deployment, &both).unwrap());
+    assert!(needed.control_plane && !needed.encryption, "they are among all others");
 }
 
 #[test]

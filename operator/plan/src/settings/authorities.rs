@@ -6,7 +6,7 @@ use crds::step::{Role, Step};
 use crds::{Machine, PlaybookRun};
 
 use super::done::{Done, how_done, joins_by, settings_of};
-use crate::rotation::{JOINED, MEMBER, PODS, Stage, Subject};
+use crate::rotation::{JOINED, MEMBER, PODS, STORED, Stage, Subject};
 
 /// What machines of a role have.
 pub const fn of_role(role: Role) -> &'static [Subject] {
@@ -25,9 +25,16 @@ pub const fn step_of(role: Role) -> Step {
     }
 }
 
+/// Steps of a control plane after which etcd may have what it had before: it was restored, or goes on with a member that
+/// was behind, and with a dedicated etcd its API server with that.
+const SETS_BACK: [Step; 3] = [Step::ReleaseControlPlane, Step::RecoverEtcd, Step::EtcdEndpoints];
+
 /// Adds what the run has brought.
 pub(super) fn bring(applied: &mut BTreeMap<String, String>, machine: &Machine, run: &PlaybookRun, host: &str) {
     let frozen = settings_of(run).map(|settings| &settings.authorities);
+    if SETS_BACK.into_iter().any(|step| how_done(run, host, step).is_some()) {
+        applied.remove(STORED);
+    }
     let Some(frozen) = frozen.filter(|frozen| !frozen.is_empty()) else { return };
     let role = machine.spec.role;
     let subjects = || of_role(role).iter().map(|subject| subject.name());
@@ -49,6 +56,7 @@ pub(super) fn bring(applied: &mut BTreeMap<String, String>, machine: &Machine, r
         bring(Step::Etcd, &mut [MEMBER].into_iter());
     }
     bring(Step::RestartPods, &mut [PODS].into_iter());
+    bring(Step::RewriteSecrets, &mut [STORED].into_iter());
 }
 
 fn is_settled(digest: &str) -> bool {

@@ -19,6 +19,8 @@ pub struct MachineAuthorities {
     pods: BTreeMap<String, BTreeSet<String>>,
     /// What was in the Secret when each run was frozen.
     runs: BTreeMap<String, Authorities>,
+    /// By cluster, the keys that values in its etcd may be encrypted with.
+    stored: BTreeMap<String, BTreeSet<String>>,
 }
 
 /// As they are made.
@@ -80,12 +82,41 @@ impl World {
             let rings = subjects.iter().filter_map(|subject| Some((*subject, brought.rings.get(subject)?.clone())));
             self.authorities.machines.entry(host.to_owned()).or_default().extend(rings);
             let trusted = brought.rings.get(&Subject::Ca).map(|ring| ring.trusted.clone()).unwrap_or_default();
+            if *step == Step::RewriteSecrets {
+                self.rewrite_secrets(run, host);
+            }
             if *step == Step::RestartPods {
                 self.authorities.pods.insert(host.to_owned(), trusted);
             } else if !subjects.is_empty() && role != Role::Etcd {
                 self.authorities.pods.entry(host.to_owned()).or_insert(trusted);
             }
+            self.write_secrets(run.spec.cluster_name.as_deref().unwrap_or_default());
         }
+    }
+
+    /// An API server reads all that any of them has written by now, and writes it anew. Others go on writing as they do.
+    fn rewrite_secrets(&mut self, run: &PlaybookRun, host: &str) {
+        let name = run.spec.cluster_name.as_deref().unwrap_or_default();
+        let ring = self.authorities.machines.get(host).and_then(|has| has.get(&Subject::EncryptionKey)).cloned();
+        let Some(ring) = ring else { return };
+        assert!(self.stored(name).is_subset(&ring.trusted), "{host} reads {ring:?}\n{}", self.report());
+        self.authorities.stored.insert(name.to_owned(), [ring.signer].into());
+        self.write_secrets(name);
+    }
+
+    /// All API servers of the cluster write.
+    fn write_secrets(&mut self, name: &str) {
+        let has = |machine: &&Machine| {
+            let host = &machine.spec.host_ref.as_ref()?.name;
+            Some(self.authorities.machines.get(host)?.get(&Subject::EncryptionKey)?.signer.clone())
+        };
+        let signers: Vec<String> = self.machines_of(name).iter().filter_map(has).collect();
+        self.authorities.stored.entry(name.to_owned()).or_default().extend(signers);
+    }
+
+    /// The keys that values in the cluster's etcd may be encrypted with.
+    fn stored(&self, name: &str) -> BTreeSet<String> {
+        self.authorities.stored.get(name).cloned().unwrap_or_default()
     }
 
     pub(super) fn wipe_authorities(&mut self, host: &str) {
@@ -93,8 +124,8 @@ impl World {
         self.authorities.pods.remove(host);
     }
 
-    /// In an installed cluster every machine believes every other one, Pods believe each API server, and so does the
-    /// operator.
+    /// In an installed cluster every machine believes every other one, Pods believe each API server, and each API server
+    /// decrypts whatever any of them has stored.
     pub(super) fn check_authorities(&self) {
         for cluster in self.clusters.iter().filter(|cluster| cluster.is_installed() && cluster.stays()) {
             let stays = |machine: &&Machine| is_provisioned(machine) && !machine.is_deleting();
@@ -104,6 +135,11 @@ impl World {
             let rings: Vec<(&String, &BTreeMap<Subject, Ring>)> =
                 hosts.iter().filter_map(|host| Some((*host, self.authorities.machines.get(*host)?))).collect();
             let of = |subject: Subject| rings.iter().filter_map(move |(host, has)| Some((*host, has.get(&subject)?)));
+            let stored = self.stored(cluster.name());
+            for (host, ring) in of(Subject::EncryptionKey) {
+                let reads = stored.is_subset(&ring.trusted);
+                assert!(reads, "{host} does not decrypt all of {stored:?}: {ring:?}\n{}", self.report());
+            }
             for subject in Subject::ALL {
                 let signers: BTreeMap<&String, &String> =
                     of(subject).map(|(host, ring)| (&ring.signer, host)).collect();

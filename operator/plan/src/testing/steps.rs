@@ -111,6 +111,7 @@ impl World {
                 | Step::KubeletConfiguration
                 | Step::CertificateAuthorities
                 | Step::RestartPods
+                | Step::RewriteSecrets
                 | Step::Custom(_) => {}
             }
         }

@@ -1,5 +1,7 @@
-//! The authorities and the service-account key of a running cluster are rotated, under a client that writes and with Pods
-//! that talk to the API.
+//! The authorities and keys of a running cluster are rotated, under a client that writes and with Pods that talk to the
+//! API.
+
+mod stored;
 
 use std::time::{Duration, Instant};
 
@@ -21,18 +23,20 @@ use crate::lifecycle::stage::{CLUSTER, Stage};
 use crate::lifecycle::whole::whole;
 use crate::lifecycle::writer::{Writer, Written};
 use crate::workload::{self, node_names};
+use stored::StoredSecret;
 
 const CA: &str = "ca";
 const ETCD_CA: &str = "etcd-ca";
 const SERVICE_ACCOUNT_KEY: &str = "service-account-key";
+const ENCRYPTION_KEY: &str = "encryption-key";
 /// Each machine three times, control planes one after the other, and once more for Pods that are started anew.
 const ROTATED: Duration = Duration::from_secs(2400);
 /// How long an API server may go on by what it has read.
 const FORGOTTEN: Duration = Duration::from_secs(90);
 
-/// All four, one after the other.
+/// All of them, one after the other.
 pub async fn all(stage: &mut Stage<'_>) -> Result<Seen> {
-    each(stage, &["front-proxy-ca", ETCD_CA, SERVICE_ACCOUNT_KEY, CA]).await
+    each(stage, &["front-proxy-ca", ETCD_CA, ENCRYPTION_KEY, SERVICE_ACCOUNT_KEY, CA]).await
 }
 
 /// Those that machines of etcd have, or are reached with.
@@ -49,10 +53,17 @@ async fn each(stage: &mut Stage<'_>, subjects: &[&str]) -> Result<Seen> {
     let began = Instant::now();
     let planes = stage.members(Role::ControlPlane).await?.len();
     let mut told = Vec::new();
+    let secret = match subjects.contains(&ENCRYPTION_KEY) {
+        true => Some(StoredSecret::write(stage).await?),
+        false => None,
+    };
     for subject in subjects {
         let old = Held::by(stage).await?;
         let begun = Instant::now();
-        let gap = rotated(stage, subject, planes).await?;
+        let (gap, messages) = rotated(stage, subject, planes).await?;
+        if let Some(secret) = secret.as_ref().filter(|_| *subject == ENCRYPTION_KEY) {
+            secret.is_kept(stage, planes, &messages).await?;
+        }
         told.push(format!("{subject} {:.0} s, gap {:.1} s", begun.elapsed().as_secs_f64(), gap.as_secs_f64()));
         stage.ready(planes + stage.workers_wished()).await?;
         whole(stage, planes).await?;
@@ -70,20 +81,20 @@ async fn each(stage: &mut Stage<'_>, subjects: &[&str]) -> Result<Seen> {
 }
 
 /// Asks for the rotation, approves what it asks for, and waits until it is over; the longest time between two writes,
-/// which is an election at most where there are several control planes.
-async fn rotated(stage: &Stage<'_>, subject: &str, planes: usize) -> Result<Duration> {
+/// which is an election at most where there are several control planes, and what STATUS has said.
+async fn rotated(stage: &Stage<'_>, subject: &str, planes: usize) -> Result<(Duration, Vec<String>)> {
     stage.say(annotation::ROTATE, &format!("{subject}.1")).await?;
     let mut writing = Writing::begin(stage).await?;
     let api = stage.scenario.api::<ClusterDeployment>();
-    let mut last = String::new();
+    let mut messages: Vec<String> = Vec::new();
     eventually(&format!("{subject} is rotated"), ROTATED, async || {
         writing.follow(stage).await?;
         let deployment = api.get(CLUSTER).await?;
         let said = deployment.condition(condition::AUTHORITIES_ROTATED).cloned();
         let message = deployment.status.and_then(|status| status.message).unwrap_or_default();
-        if message != last {
+        if messages.last() != Some(&message) {
             stage.scenario.say(&message);
-            last.clone_from(&message);
+            messages.push(message.clone());
         }
         let Some(said) = said else { return Ok(Look::Waiting(message)) };
         if said.reason == "WaitingForApproval" {
@@ -99,7 +110,7 @@ async fn rotated(stage: &Stage<'_>, subject: &str, planes: usize) -> Result<Dura
     if planes > 1 {
         written.iter().try_for_each(no_longer_than_an_election)?;
     }
-    Ok(written.iter().map(|written| written.gap).max().unwrap_or_default())
+    Ok((written.iter().map(|written| written.gap).max().unwrap_or_default(), messages))
 }
 
 /// A client that writes all the time, with the kubeconfig that the operator keeps.

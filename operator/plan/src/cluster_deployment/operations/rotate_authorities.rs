@@ -1,4 +1,4 @@
-//! Rotates an authority of the cluster, or its service-account key, when a person asks for it. What machines are to have
+//! Rotates an authority of the cluster, or one of its keys, when a person asks for it. What machines are to have
 //! in each stage is brought to them as any other setting; here it is decided when the next stage begins.
 
 use crds::cluster_deployment::EtcdTopology;
@@ -11,9 +11,10 @@ use crate::approval::{self, What};
 use crate::cluster_deployment::action::Action;
 use crate::cluster_deployment::lane::{Lane, Needs};
 use crate::cluster_deployment::proposal::{Proposal, Round};
-use crate::cluster_deployment::rotating::{concerned, doing, lacking, replaced, title, under_way, unread};
+use crate::cluster_deployment::rotating::{concerned, doing, lacking, replaced, title, under_way, unproved, unread};
 use crate::cluster_deployment::state::ClusterState;
 use crate::cluster_deployment::{backup_before, turn};
+use crate::etcd_restore::is_over;
 use crate::message::cut;
 use crate::rotation::request::{self, Request};
 use crate::rotation::{Move, Ring, Stage, Subject};
@@ -43,13 +44,16 @@ pub(super) fn propose(state: &ClusterState<'_>, round: &Round) -> Proposal {
 fn go_on(state: &ClusterState<'_>, subject: Subject, ring: &Ring) -> Proposal {
     let title = title(subject);
     let (lacks, all) = (lacking(state, subject).len(), concerned(state, subject).len());
-    let unread = unread(state).len();
-    let what = match (lacks, unread) {
-        (0, 0) => return advance(state, subject, ring),
-        (0, unread) => {
+    let (unread, unproved) = (unread(state).len(), unproved(state).len());
+    let what = match (lacks, unread, unproved) {
+        (0, 0, 0) => return advance(state, subject, ring),
+        (0, 0, unproved) => {
+            format!("all Secrets are rewritten: {} of {all} control planes have seen that they are", all - unproved)
+        }
+        (0, unread, _) => {
             format!("Pods read that the next one is trusted: on {} of {all} machines they have", all - unread)
         }
-        (lacks, _) => format!("{}: {} of {all} machines have it", doing(ring.stage), all - lacks),
+        (lacks, ..) => format!("{}: {} of {all} machines have it", doing(subject, ring.stage), all - lacks),
     };
     stated(false, Reason::RotatingAuthorities, format!("{title}: {what}"))
 }
@@ -70,10 +74,11 @@ fn advance(state: &ClusterState<'_>, subject: Subject, ring: &Ring) -> Proposal 
         }
     }
     let title = title(subject);
-    if let Some(why) = why_not_now(state) {
+    if let Some(why) = why_not_now(state, subject) {
         return stated(false, Reason::RotatingAuthorities, format!("{title}: {why}"));
     }
-    let message = format!("{title}: {}", doing(if next == Move::Sign { Stage::Sign } else { Stage::Settled }));
+    let stage = if next == Move::Sign { Stage::Sign } else { Stage::Settled };
+    let message = format!("{title}: {}", doing(subject, stage));
     let proposal = stated(false, Reason::RotatingAuthorities, message);
     proposal.and(Action::Rotate { subject, next })
 }
@@ -142,7 +147,7 @@ fn begin(state: &ClusterState<'_>, round: &Round, request: Request) -> Proposal 
     if let Some(outdated) = state.outdated.first() {
         return waits(format!("waits for changed settings to be rolled out ({})", outdated.fields()));
     }
-    if let Some(why) = why_not_now(state) {
+    if let Some(why) = why_not_now(state, request.subject) {
         return waits(why);
     }
     if let Some(mut before) = backup_before::propose(state, Reason::RotatingAuthorities, &title) {
@@ -153,11 +158,19 @@ fn begin(state: &ClusterState<'_>, round: &Round, request: Request) -> Proposal 
     proposal.and(Action::Rotate { subject: request.subject, next: Move::Begin(request.number) })
 }
 
-/// Why no move is made now. What a run under way brings is what there was when it began.
-fn why_not_now(state: &ClusterState<'_>) -> Option<String> {
-    let brings = |run: &&PlaybookRun| run.spec.intent.spec().effect == Effect::Provisions;
-    let run = state.active.iter().copied().find(brings);
-    turn::why_not_now(state, None).or_else(|| run.map(|run| format!("waits for run {} to end", run.name())))
+/// Why no move is made now. What a run under way brings is what there was when it began. What etcd has while it is backed
+/// up, and what it is set back to, is encrypted with keys that must not change meanwhile.
+fn why_not_now(state: &ClusterState<'_>, subject: Subject) -> Option<String> {
+    let is_of_data = subject == Subject::EncryptionKey;
+    let matters = |run: &&PlaybookRun| {
+        let effect = run.spec.intent.spec().effect;
+        effect == Effect::Provisions || effect == Effect::Copies && is_of_data
+    };
+    let run = state.active.iter().copied().find(matters);
+    let mut restores = state.observed.restores.iter().filter(|restore| is_of_data && !is_over(restore));
+    turn::why_not_now(state, None)
+        .or_else(|| run.map(|run| format!("waits for run {} to end", run.name())))
+        .or_else(|| restores.next().map(|restore| format!("waits for EtcdRestore {} to be over", restore.name())))
 }
 
 /// What a person types to have it rotated.

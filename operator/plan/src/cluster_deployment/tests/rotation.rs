@@ -1,13 +1,14 @@
-//! Authorities and the service-account key are rotated: everybody believes everybody in each moment, which the world
-//! checks after every write, and nobody believes the former one in the end.
+//! Authorities and keys are rotated: everybody believes everybody in each moment, and reads what anybody wrote, which the
+//! world checks after every write; and nobody has the former one in the end.
 
 use crds::names::{annotation, condition};
-use crds::step::{Intent, Step};
+use crds::step::{Intent, Role, Step};
 use crds::{Conditions, ObjectExt};
 use proptest::prelude::*;
 
 use super::{fates, ready};
-use crate::rotation::{Stage, Subject};
+use crate::rotation::{STORED, Stage, Subject};
+use crate::settings::applied;
 use crate::testing::World;
 
 const WIDE: &str = "controlPlane: {replicas: 3, endpoint: {host: 10.9.9.9}}, workers: [{name: general, replicas: 3}], executor: {historyLimit: 2}";
@@ -93,6 +94,62 @@ fn a_ca_is_trusted_then_read_by_pods_then_signs_and_the_former_one_goes_when_a_p
 }
 
 #[test]
+fn a_key_of_secrets_decrypts_everywhere_before_it_encrypts_and_the_former_one_goes_when_all_are_seen_rewritten() {
+    let mut world = built(WIDE, 6);
+    world.deployment.spec.executor.as_mut().unwrap().history_limit = 100;
+    world.touch();
+    ask(&mut world, "encryption-key.1");
+    let mut messages = Vec::new();
+    for _ in 0..400 {
+        world.run_for(1);
+        messages.extend(says(&world).map(|(_, message)| message));
+    }
+    world.settle();
+    is_rotated(&world, Subject::EncryptionKey, 1);
+    messages.dedup();
+    for expected in [
+        "the next one decrypts: 1 of 3",
+        "the next one encrypts: 1 of 3",
+        "all Secrets are rewritten: 1 of 3",
+        "the former one goes: 2 of 3",
+    ] {
+        assert!(messages.iter().any(|message| message.contains(expected)), "{expected}: {messages:#?}");
+    }
+    let mut runs: Vec<(String, String)> = brought(&world);
+    runs.dedup();
+    let rewritten: Vec<&(String, String)> = runs.iter().filter(|(steps, _)| steps == "rewrite-secrets").collect();
+    assert_eq!(rewritten.len(), 3, "each control plane, one by one: {runs:?}");
+    assert!(runs.iter().all(|(_, hosts)| hosts.as_str() < "h4"), "workers have nothing of it: {runs:?}");
+}
+
+#[test]
+fn secrets_are_seen_rewritten_once_more_after_etcd_was_set_back_to_what_it_had_before() {
+    let mut world = built(WIDE, 6);
+    ask(&mut world, "encryption-key.1");
+    let proved = |world: &World| {
+        let has = |machine: &crds::Machine| machine.status.as_ref()?.applied.as_ref()?.authorities.get(STORED).cloned();
+        world.machines.iter().filter(|machine| has(machine).is_some()).count()
+    };
+    while proved(&world) == 0 {
+        world.run_for(1);
+    }
+    let machine = world.machines.iter().find(|machine| machine.spec.role == Role::ControlPlane).unwrap().clone();
+    let host = machine.spec.host_ref.clone().unwrap().name;
+    let run = world.runs.iter().find(|run| run.spec.steps.contains(&Step::RewriteSecrets)).unwrap();
+    let brought =
+        |runs: &[&crds::PlaybookRun]| applied(&machine, &host, runs).unwrap().authorities.contains_key(STORED);
+    assert!(brought(&[run]));
+    for step in [Step::ReleaseControlPlane, Step::RecoverEtcd, Step::EtcdEndpoints] {
+        let mut back = run.clone();
+        back.spec.steps = vec![step];
+        let status = back.status.as_mut().unwrap();
+        status.token += 1000;
+        status.steps[0].name = step;
+        assert!(!brought(&[run, &back]), "{}", step.name());
+    }
+}
+
+#[test]
 fn each_of_them_is_rotated_in_each_topology() {
     let stacked = "controlPlane: {replicas: 3, endpoint: {host: 10.9.9.9}}, workers: [{name: general, replicas: 1}]";
     let dedicated = "controlPlane: {replicas: 1}, etcd: {topology: Dedicated, replicas: 3}, workers: [{name: general, replicas: 1}]";
@@ -118,7 +175,7 @@ fn what_is_no_request_and_what_was_done_already_is_said_with_what_to_write() {
         world.settle();
         let (reason, message) = says(&world).unwrap();
         assert_eq!(reason, "RotationRefused", "{value}: {message}");
-        assert!(message.contains("ca, etcd-ca, front-proxy-ca, service-account-key"), "{message}");
+        assert!(message.contains("ca, etcd-ca, front-proxy-ca, service-account-key, encryption-key"), "{message}");
         assert!(message.contains("clusterwright.dev/rotate=ca.1"), "{message}");
     }
     ask(&mut world, "front-proxy-ca.2");
@@ -225,7 +282,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() })]
     #[test]
     fn whatever_fails_dies_or_is_forgotten_in_a_rotation_everybody_believes_everybody(
-        subject in 0usize..4,
+        subject in 0usize..Subject::ALL.len(),
         fates in fates(),
         story in proptest::collection::vec((0usize..4, 1usize..7, 0usize..12), 0..6),
     ) {
