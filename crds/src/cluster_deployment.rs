@@ -33,6 +33,7 @@ mod restore_from;
 mod rollout;
 mod status;
 mod upgrade_path;
+mod versions;
 
 pub use certificates::Certificates;
 pub use container_runtime::{ContainerRuntime, ContainerRuntimeName, RegistryMirror};
@@ -50,6 +51,7 @@ pub use status::{
     ReplicaCounts,
 };
 pub use upgrade_path::UpgradePath;
+pub use versions::Versions;
 
 /// CEL: no Host by name in two roles.
 const HOSTS_RULE: &str = "(!has(self.controlPlane.hosts) || (!has(self.workers) || self.workers.all(w, !has(w.hosts) || !w.hosts.exists(h, h in self.controlPlane.hosts)))) && (!has(self.etcd.hosts) || ((!has(self.workers) || self.workers.all(w, !has(w.hosts) || !w.hosts.exists(h, h in self.etcd.hosts))) && (!has(self.controlPlane.hosts) || !self.etcd.hosts.exists(h, h in self.controlPlane.hosts))))";
@@ -140,6 +142,9 @@ const HOOKS_RULE: &str = "!has(self.hooks) || (has(self.executor) && has(self.ex
 #[x_kube(validation = Rule::new("!has(self.configuration) || !has(self.configuration.etcd) || self.etcd.topology != 'External'")
     .message("configuration.etcd is of an etcd on the cluster's machines: an external one is configured by its administrator")
     .field_path(".configuration.etcd"))]
+#[x_kube(validation = Rule::new("!has(self.versions) || !has(self.versions.etcd) || self.etcd.topology != 'External'")
+    .message("versions.etcd is of an etcd on the cluster's machines: an external one is upgraded by its administrator; leave versions.etcd out")
+    .field_path(".versions.etcd"))]
 #[x_kube(validation = Rule::new("!has(self.restoreFrom) || self.etcd.topology != 'External'")
     .message("restoreFrom is for an etcd of the cluster's own machines: whoever runs the external etcd restores it; leave restoreFrom out")
     .field_path(".restoreFrom"))]
@@ -155,6 +160,9 @@ pub struct ClusterDeploymentSpec {
     /// The way to a version that is more than one minor away.
     #[serde(default)]
     pub upgrade_path: UpgradePath,
+    /// Versions of components that go before those of the artifact bundle's table. Absent: those of the table.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub versions: Option<Versions>,
     /// The control plane.
     pub control_plane: ControlPlane,
     /// etcd. Default: stacked on the control planes.

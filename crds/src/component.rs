@@ -22,6 +22,49 @@ pub struct Component {
     pub digests: BTreeMap<String, String>,
 }
 
+/// A component as a ClusterDeployment's status remembers it.
+#[derive(Serialize, Deserialize, Clone, Debug, PartialEq, Eq, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ClusterComponent {
+    /// Its name in the index, e.g. `etcd` or `registry.k8s.io/pause`.
+    #[schemars(length(min = 1, max = 253))]
+    pub name: String,
+    /// Its version there.
+    #[schemars(length(min = 1, max = 128))]
+    pub version: String,
+    /// SHA-256 of its file in hexadecimal digits, by the architecture that it is for, e.g. `amd64`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[schemars(extend("maxProperties" = 8))]
+    pub digests: BTreeMap<String, String>,
+    /// Whether the version is that of `spec.versions`, as it is or, until a machine has found that of the bundle's table,
+    /// as it was.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub pinned: bool,
+    /// What it is again when it is taken out of `spec.versions`. Absent: it is not there, or the bundle's table has not been
+    /// asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unpinned: Option<ComponentFile>,
+}
+
+/// A version of a component, and its files.
+#[derive(Serialize, Deserialize, Clone, Debug, PartialEq, Eq, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ComponentFile {
+    /// Its version in the index.
+    #[schemars(length(min = 1, max = 128))]
+    pub version: String,
+    /// SHA-256 of its file in hexadecimal digits, by the architecture that it is for, e.g. `amd64`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[schemars(extend("maxProperties" = 8))]
+    pub digests: BTreeMap<String, String>,
+}
+
+impl From<Component> for ClusterComponent {
+    fn from(Component { name, version, digests }: Component) -> Self {
+        Self { name, version, digests, pinned: false, unpinned: None }
+    }
+}
+
 impl Component {
     /// The most that a status holds.
     pub const LIMIT: usize = 64;

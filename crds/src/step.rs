@@ -90,6 +90,8 @@ pub enum Step {
     RestartPods,
     /// All Secrets in etcd are encrypted with the key that the cluster has by now.
     RewriteSecrets,
+    /// CoreDNS is given the image of its version.
+    Coredns,
     /// A playbook of the user's: `custom-<name>`.
     Custom(CustomStep),
 }
@@ -135,6 +137,7 @@ impl Step {
         Step::CertificateAuthorities,
         Step::RestartPods,
         Step::RewriteSecrets,
+        Step::Coredns,
     ];
 
     /// The step's name, which is its playbook's file name without `.yml`.
@@ -178,6 +181,7 @@ impl Step {
             Step::CertificateAuthorities => "certificate-authorities",
             Step::RestartPods => "restart-pods",
             Step::RewriteSecrets => "rewrite-secrets",
+            Step::Coredns => "coredns",
             Step::Custom(custom) => &custom.0,
         }
     }

@@ -301,6 +301,16 @@ mod scripts {
     }
 
     #[test]
+    fn a_member_goes_to_the_next_minor_of_etcd_at_most_and_never_back_to_one() {
+        play("etcd_version.py");
+    }
+
+    #[test]
+    fn coredns_is_given_its_image_and_kubeadms_configuration_the_tag_once() {
+        play("coredns_image.py");
+    }
+
+    #[test]
     fn an_etcd_without_space_accepts_writes_again_and_one_that_is_full_says_so() {
         play("etcd_no_space.py");
     }

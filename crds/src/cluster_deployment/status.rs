@@ -8,7 +8,7 @@ use super::etcd_status::EtcdStatus;
 use super::planned::RolloutPlan;
 use super::restore_from::RestoredFrom;
 use crate::KubernetesVersion;
-use crate::component::Component;
+use crate::component::ClusterComponent;
 use crate::references::LocalRef;
 use crate::remediation_policy::RemediationAction;
 use crate::step::Role;
@@ -147,6 +147,10 @@ pub struct AppliedManifests {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 32))]
     pub kube_proxy: Option<String>,
+    /// Of `versions.coredns`. Absent: CoreDNS has the version of the bundle's table.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 32))]
+    pub coredns: Option<String>,
 }
 
 /// How far the cluster is.
@@ -198,11 +202,11 @@ pub struct ClusterDeploymentStatus {
     /// The backup that it was installed from, or is about to be.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub restored_from: Option<RestoredFrom>,
-    /// The components that the cluster's machines have, resolved once for this Kubernetes version: each run installs
-    /// these very versions and files, whatever the bundle's index says of newer ones.
+    /// The components that each run installs, in these very versions and files, whatever the bundle's index says of newer
+    /// ones: those of `spec.versions`, and all others as they were resolved once for this Kubernetes version.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
-    pub components: Vec<Component>,
+    pub components: Vec<ClusterComponent>,
     /// The manifests that were applied to the cluster.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub applied_manifests: Option<AppliedManifests>,

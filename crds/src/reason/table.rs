@@ -482,6 +482,9 @@ reasons! {
     EtcdUnreachable Warning []
         "A member of etcd does not answer."
         "Look at etcd on the machine that the message names (`journalctl -u etcd`), or at the way to its endpoint.";
+    EtcdVersionNotAllowed Warning [READY]
+        "The version of etcd that is wanted is more than one minor above that of a member, or of an older minor."
+        "Set `spec.versions.etcd` to what the message allows: etcd takes one minor at a time, and never goes back.";
     Evicted Warning [COMPLETE FAILED]
         "The executor's Pod was evicted."
         "Nothing: it is tried again. Give it a priority class if that happens often.";

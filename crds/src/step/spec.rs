@@ -180,6 +180,7 @@ impl Step {
                 StepSpec { intents: &[Configure, Custom], disruptive: true, ..CHANGES }
             }
             Step::RewriteSecrets => StepSpec { intents: &[Configure, Custom], ..CHANGES },
+            Step::Coredns => StepSpec { intents: &[Configure, Custom], downloads: true, disruptive: true, ..CHANGES },
             Step::Custom(_) => StepSpec { intents: &[Install, Join, Upgrade, Remove, Reset, Custom], ..CHANGES },
         }
     }

@@ -134,6 +134,7 @@ impl Host {
             Reason::ConfigurationRefused,
             Reason::DiskFull,
             Reason::EtcdDowngrade,
+            Reason::EtcdVersionNotAllowed,
             Reason::HostKeyChanged,
             Reason::HostKeyUnknown,
             Reason::IdentityDoesNotMatch,

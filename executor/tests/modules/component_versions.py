@@ -56,6 +56,28 @@ refused("ArtifactNotFound", parts, lambda: got(gone, components=of_old))
 refused("ArtifactNotFound", (f"{PAUSE} 3.12 (in its table for Kubernetes 1.35)",), lambda: got(gone, name=PAUSE))
 
 
+
+
+def named(version: str, component: str = "etcd", field: str = "spec.versions.etcd", **digests: str) -> dict:
+    """What the cluster's spec names."""
+    return {component: {"version": version, "digests": digests, "field": field}}
+
+
+# What the spec names goes before the table, and must be the very same file once that is known.
+assert got(tabled, components=named("3.6.16")) == "3.6.16" and got(tabled, name=PAUSE, components=named("3.6.16")) == "v3.10"
+refused("ComponentChanged", (both[0],), lambda: got(rebuilt, components=named("3.5.9", **{ARCH: both[0]})))
+# What of it the bundle lacks is told before anything else is taken from there, with the field and what there is.
+lacks = ("spec.versions.etcd is 3.6.99", f"{tabled.url}/index.json has etcd 3.5.9, 3.6.9, 3.6.16:", "nothing was changed")
+for other in ("etcd", PAUSE):
+    refused("ArtifactNotFound", lacks, lambda asked=other: got(tabled, name=asked, components=named("3.6.99")))
+two = {**named("3.6.99"), **named("9.9.9", "runc", "spec.versions.runc")}
+refused("ArtifactNotFound", (*lacks[:1], "spec.versions.runc is 9.9.9", "has runc of no version"), lambda: got(tabled, components=two))
+# On another architecture than this machine's it is enough, where nobody wants it here.
+elsewhere_only = Served(TABLED, *PAUSES, entry("etcd", "3.7.0", arch="other"), components=TABLE)
+assert got(elsewhere_only, name=PAUSE, components=named("3.7.0")) == "v3.10"
+refused("ArtifactNotFound", ("etcd 3.7.0 (spec.versions.etcd)",), lambda: got(elsewhere_only, components=named("3.7.0")))
+
+
 def finding(served: Served) -> str:
     found = findings_of({"bundle": served.options(components=of_old), "artifacts": [{"name": "etcd", "version": ""}]})
     return ", ".join(one["name"] for one in found if one["severity"] == "error")
@@ -84,6 +106,7 @@ for place, components in (
     ("components['etcd'] is '3.6.9'", {"etcd": "3.6.9"}),
     ("components['etcd'] is {", {"etcd": {"version": "3.6.9", "digest": "12"}}),
     ("components['etcd'].version is 3.6", {"etcd": {"version": 3.6}}),
+    ("components['etcd'].field is 1", {"etcd": {"version": "3.6.9", "field": 1}}),
     ("components['etcd'].digests is '12'", {"etcd": {"version": "3.6.9", "digests": "12"}}),
     ("components['etcd'].digests['amd64'] is '12'", frozen("etcd", "3.6.9", amd64="12")),
 ):

@@ -11,6 +11,7 @@ mod drained_for;
 mod drifted;
 mod drifted_machine;
 mod endpoint;
+mod etcd_version;
 mod external_etcd;
 pub mod fencing;
 pub mod former;

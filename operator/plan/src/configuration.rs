@@ -8,6 +8,7 @@ pub mod files;
 mod kubelet;
 mod machine;
 mod merge;
+mod versions;
 
 use std::collections::BTreeMap;
 
@@ -16,6 +17,7 @@ use crds::{ClusterDeployment, Machine};
 use serde_json::Value;
 
 use crate::claims;
+use crate::components::pins::{CNI_PLUGINS, CONTAINERD, COREDNS, ETCD, Pin, RUNC};
 
 /// A part of the configuration that is brought to machines as a whole.
 pub struct Part {
@@ -35,9 +37,9 @@ pub struct Part {
     /// Whether the Pods of a machine's Node would not outlive that it goes from what it has to what is wanted. Both are
     /// digests, or numbers as they are; none: nothing is configured.
     pub drains: fn(Option<&str>, Option<&str>) -> bool,
-    /// The variable by which a run's steps get it, one for several parts. A machine for which nothing is configured has
-    /// none.
-    pub variable: &'static str,
+    /// The variable by which a run's steps get it, one for several parts; none: they get it with what all machines of
+    /// the cluster are given. A machine for which nothing is configured has none.
+    pub variable: Option<&'static str>,
     /// The variable's value.
     pub lower: fn(&ClusterDeployment, Value) -> Value,
 }
@@ -52,7 +54,7 @@ pub const PARTS: &[Part] = &[
         steps_beside: &[],
         wanted: machine::wanted,
         drains: never,
-        variable: "machine_settings",
+        variable: Some("machine_settings"),
         lower: as_it_is,
     },
     Part {
@@ -63,7 +65,7 @@ pub const PARTS: &[Part] = &[
         steps_beside: &[],
         wanted: containerd::wanted,
         drains: never,
-        variable: "containerd_settings",
+        variable: Some("containerd_settings"),
         lower: containerd::lower,
     },
     Part { name: "kubelet", field: "configuration.kubelet", wanted: kubelet::wanted, ..KUBELET },
@@ -91,7 +93,7 @@ pub const PARTS: &[Part] = &[
         steps_beside: &[Step::ControlPlane],
         wanted: control_plane::wanted,
         drains: never,
-        variable: "control_plane_settings",
+        variable: Some("control_plane_settings"),
         lower: control_plane::lower,
     },
     Part {
@@ -102,9 +104,15 @@ pub const PARTS: &[Part] = &[
         steps_beside: &[],
         wanted: etcd::wanted,
         drains: never,
-        variable: "etcd_extra_environment",
+        variable: Some("etcd_extra_environment"),
         lower: etcd::lower,
     },
+    Part { wanted: |deployment, _| versions::wanted(deployment, &CONTAINERD), ..version_of(&CONTAINERD) },
+    Part { wanted: |deployment, _| versions::wanted(deployment, &RUNC), ..version_of(&RUNC) },
+    Part { wanted: |deployment, _| versions::wanted(deployment, &CNI_PLUGINS), ..version_of(&CNI_PLUGINS) },
+    // Its image: another step gives it to CoreDNS, once all machines have it.
+    Part { wanted: |deployment, _| versions::wanted(deployment, &COREDNS), ..version_of(&COREDNS) },
+    Part { roles: &[Role::ControlPlane, Role::Etcd], step: Step::Etcd, wanted: etcd::version, ..version_of(&ETCD) },
 ];
 
 /// What all parts of the kubelet have in common.
@@ -117,9 +125,25 @@ const KUBELET: Part = Part {
     steps_beside: &[Step::ControlPlane, Step::Node],
     wanted: kubelet::wanted,
     drains: never,
-    variable: "kubelet_settings",
+    variable: Some("kubelet_settings"),
     lower: kubelet::lower,
 };
+
+/// The version of a component, here of one that `container-runtime` brings. Steps get it with what is frozen of all
+/// components.
+const fn version_of(pin: &Pin) -> Part {
+    Part {
+        name: pin.part,
+        field: pin.field,
+        roles: &[Role::ControlPlane, Role::Worker],
+        step: Step::ContainerRuntime,
+        steps_beside: &[],
+        wanted: |_, _| None,
+        drains: never,
+        variable: None,
+        lower: as_it_is,
+    }
+}
 
 impl Part {
     /// Whether machines of the role have it.
@@ -139,8 +163,8 @@ pub fn variables(deployment: &ClusterDeployment, machine: &Machine) -> BTreeMap<
     let set = claims::set_of(machine);
     let mut variables = BTreeMap::new();
     for part in parts {
-        if let Some(wanted) = (part.wanted)(deployment, set) {
-            let variable = variables.entry(part.variable.to_owned()).or_insert(Value::Null);
+        if let (Some(variable), Some(wanted)) = (part.variable, (part.wanted)(deployment, set)) {
+            let variable = variables.entry(variable.to_owned()).or_insert(Value::Null);
             merge::over(variable, (part.lower)(deployment, wanted));
         }
     }

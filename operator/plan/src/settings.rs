@@ -10,7 +10,7 @@ mod parts;
 mod wanted;
 
 pub use contents::{ADDONS, CONTENTS, Content, ETCD_CLIENT, NETWORK, REGISTRIES, REGISTRY_LOGIN};
-pub use differences::{Difference, differences};
+pub use differences::{Difference, differences, of_dns};
 pub use digest::digest;
 pub use wanted::Wanted;
 
@@ -24,6 +24,7 @@ use crds::step::{Intent, Role, Step};
 use crds::{ClusterDeployment, Machine, PlaybookRun};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
+use crate::components::pins::COREDNS;
 use crate::configuration::{PARTS, Part, files};
 use crate::rotation::Authorities;
 use crate::{attempts, components};
@@ -223,6 +224,10 @@ pub fn applied_manifests(
         if played(Step::Network) && run.spec.intent != Intent::Join {
             applied.network = settings.map(|settings| settings.network_manifests.clone());
         }
+        // kubeadm makes it for a cluster that begins.
+        if played(Step::Coredns) || (run.spec.intent == Intent::Install && played(Step::ControlPlane)) {
+            applied.coredns = settings.and_then(|settings| settings.configuration.get(COREDNS.part).cloned());
+        }
         applied.token = token_of(run);
     }
     applied
@@ -262,8 +267,8 @@ pub fn needed(deployment: &ClusterDeployment, machines: &[(&Machine, &str)], run
 
 /// Whether a run may apply manifests of the cluster.
 fn applies_manifests(run: &PlaybookRun) -> bool {
-    run.spec.steps.contains(&Step::Addons)
-        || (run.spec.steps.contains(&Step::Network) && run.spec.intent != Intent::Join)
+    let has = |step| run.spec.steps.contains(&step);
+    has(Step::Addons) || has(Step::Coredns) || (has(Step::Network) && run.spec.intent != Intent::Join)
 }
 
 /// Whether a run may bring settings to its machines.

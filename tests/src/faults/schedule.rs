@@ -106,6 +106,7 @@ fn typical_length(step: Step) -> Duration {
         | Step::CertificateAuthorities
         | Step::RestartPods
         | Step::RewriteSecrets
+        | Step::Coredns
         | Step::Custom(_) => 500,
     };
     Duration::from_millis(milliseconds)

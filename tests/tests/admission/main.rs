@@ -14,6 +14,7 @@ mod machines;
 mod playbook_runs;
 mod policies;
 mod remediation_policies;
+mod versions;
 
 use anyhow::{Context, Result, ensure};
 use e2e::api_server::{Answer, ApiServer};

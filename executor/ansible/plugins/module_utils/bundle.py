@@ -64,6 +64,7 @@ class Bundle:
         frozen = frozen_components(options.get("components", {}))
         index = self._index()
         self._versions = Versions(frozen, index.components, str(options.get("kube_version", "")))
+        self._all = index.artifacts
         self.artifacts = [
             entry
             for entry in index.artifacts
@@ -94,8 +95,23 @@ class Bundle:
         frozen = self._versions.digest(name, version or "", self._arch)
         return max(found, key=lambda entry: (rank(entry["version"]), entry["sha256"].lower() == frozen), default=None)
 
+    def _check_named(self) -> None:
+        """What the cluster's spec names must be there, for whichever machine: before one component is touched, all are known to be."""
+        lacking = []
+        for field, name, version in self._versions.named():
+            there = {entry["version"] for entry in self._all if entry["name"] == name}
+            if not any(same(one, version) for one in there):
+                offered = ", ".join(sorted(there, key=rank)) or "of no version"
+                lacking.append(f"{field} is {version}, and {self.url}/index.json has {name} {offered}")
+        if lacking:
+            raise StepFailure(
+                "ArtifactNotFound",
+                f"{'; '.join(lacking)}: name a version that is there, or add it to the bundle; nothing was changed",
+            )
+
     def resolve(self, wanted: list) -> list:
         """The artifact of each {name, version}; names every one that is missing, or another file than the frozen one."""
+        self._check_named()
         resolved, missing, changed = [], [], []
         for entry in wanted:
             name = entry["name"]

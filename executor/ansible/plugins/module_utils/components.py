@@ -10,7 +10,7 @@ from ansible_collections.clusterwright.cluster.plugins.module_utils.failure impo
 from ansible_collections.clusterwright.cluster.plugins.module_utils.machine import architecture
 from ansible_collections.clusterwright.cluster.plugins.module_utils.versions import rank
 
-FIELDS = {"version", "digests"}
+FIELDS = {"version", "digests", "field"}
 
 
 def invalid(place: str, value: object, allowed: str) -> StepFailure:
@@ -18,7 +18,8 @@ def invalid(place: str, value: object, allowed: str) -> StepFailure:
 
 
 def frozen_components(value: object) -> dict:
-    """The variable `components`, checked: {name: {"version": ..., "digests": {arch: sha256}}}."""
+    """The variable `components`, checked: {name: {"version": ..., "digests": {arch: sha256}, "field": ...}}, of which the last is
+    empty where no field of the cluster's spec names the version."""
     if not isinstance(value, dict):
         raise invalid("components", value, "{NAME: {version: VERSION, digests: {ARCH: SHA256}}}")
     frozen = {}
@@ -26,7 +27,9 @@ def frozen_components(value: object) -> dict:
         place = f"components[{name!r}]"
         if not isinstance(entry, dict) or set(entry) - FIELDS:
             raise invalid(place, entry, "{version: VERSION, digests: {ARCH: SHA256}}")
-        version, digests = entry.get("version"), entry.get("digests", {})
+        version, digests, field = entry.get("version"), entry.get("digests", {}), entry.get("field", "")
+        if not isinstance(field, str):
+            raise invalid(f"{place}.field", field, "a field of the cluster's spec as text")
         if not isinstance(version, str) or not version:
             raise invalid(f"{place}.version", version, "a version as text")
         if not isinstance(digests, dict):
@@ -34,7 +37,8 @@ def frozen_components(value: object) -> dict:
         for arch, digest in digests.items():
             if not isinstance(digest, str) or not SHA256.fullmatch(digest):
                 raise invalid(f"{place}.digests[{arch!r}]", digest, "a SHA-256 of 64 hexadecimal digits")
-        frozen[name] = {"version": version, "digests": {arch: digest.lower() for arch, digest in digests.items()}}
+        lower = {arch: digest.lower() for arch, digest in digests.items()}
+        frozen[name] = {"version": version, "digests": lower, "field": field}
     return frozen
 
 

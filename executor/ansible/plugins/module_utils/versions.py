@@ -53,10 +53,14 @@ class Versions:
         if asked:
             return Meant(asked)
         if name in self._frozen:
-            return Meant(self._frozen[name]["version"], "frozen for this cluster")
+            return Meant(self._frozen[name]["version"], self._frozen[name]["field"] or "frozen for this cluster")
         if name in self._table:
             return Meant(self._table[name], f"in its table for Kubernetes {self._minor}")
         return Meant(None)
+
+    def named(self) -> list:
+        """(field, component, version) of each that a field of the cluster's spec names."""
+        return [(entry["field"], name, entry["version"]) for name, entry in self._frozen.items() if entry["field"]]
 
     def digest(self, name: str, version: str, arch: str) -> str:
         """The digest that the component must have in this version; empty where none is frozen."""

@@ -3,6 +3,7 @@
 
 use std::error::Error;
 
+use crds::cluster_deployment::AppliedManifests;
 use crds::names::{self, annotation, label};
 use crds::step::{Intent, Role, Step};
 use crds::{ClusterDeployment, Machine, PlaybookRun};
@@ -65,15 +66,22 @@ fn changes_of(schema: &Value, leaf: &Leaf, topology: &str) -> Result<Vec<Change>
         let (before, after) = (deployment(before)?, deployment(after)?);
         let run = provisioned(&before)?;
         for machine in machines(&before)? {
-            let applied = settings::applied(&machine, HOST, &[&run]);
-            let differences = settings::differences(&Wanted::new(&after), &machine, applied.as_ref());
+            let of_machine = settings::applied(&machine, HOST, &[&run]);
+            let differences = settings::differences(&Wanted::new(&after), &machine, of_machine.as_ref());
             let of_machines = differences.iter().map(|it| (of_change(it.is_disruptive, it.drains), it.step));
             changes.extend(of_machines);
+            let of_dns = settings::of_dns(&Wanted::new(&after), applied(&before, &run).as_ref());
+            changes.extend(of_dns.map(|it| (of_change(it.is_disruptive, it.drains), it.step)));
             let of_nodes = machine_set::template_difference(&after, &machine);
             changes.extend(of_nodes.map(|_| (Effect::Immediate, None)));
         }
     }
     Ok(changes)
+}
+
+/// What a cluster remembers of what was applied to it as a whole.
+fn applied(deployment: &ClusterDeployment, run: &PlaybookRun) -> Option<AppliedManifests> {
+    settings::applied_manifests(deployment, &[HOST], &[run])
 }
 
 /// A machine of each role, as its set makes it.

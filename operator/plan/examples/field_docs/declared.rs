@@ -158,6 +158,11 @@ pub const CLUSTERS: &[Declared] = &[
         "how and when a change is rolled out, also one that is under way",
     ),
     none("upgradePath.via", "the way to another `kubernetesVersion`, as far as it has not begun"),
+    beside("versions.cniPlugins", "nothing: Pods that begin from then on have them"),
+    beside("versions.containerd", "containerd; containers go on"),
+    beside("versions.coredns", "CoreDNS, once all machines have its image"),
+    beside("versions.etcd", "the member of etcd; another one leads before"),
+    beside("versions.runc", "nothing: containers that begin from then on have it"),
     none(
         "workers[].{maxSurge,maxUnavailable}",
         "how many machines are out of service, or join, for a change or a repair",

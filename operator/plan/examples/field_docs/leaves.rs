@@ -6,14 +6,19 @@ use crds::manifests;
 use serde_json::{Map, Value, json};
 
 /// Two values each of fields for which the schema does not say one that means something.
-const VALUES: [(&str, [&str; 2]); 9] = [
+const VALUES: [(&str, [&str; 2]); 14] = [
     ("checkEverySeconds", ["86400", "604800"]),
     ("hashCheckSeconds", ["86400", "604800"]),
     ("validityDays", ["365", "1825"]),
     ("renewBeforeDays", ["120", "364"]),
     ("kubernetesVersion", ["1.35.4", "1.36.2"]),
     ("via", ["1.35.4", "1.34.4"]),
+    ("cniPlugins", ["1.8.0", "1.9.0"]),
+    ("containerd", ["2.2.0", "2.2.1"]),
+    ("coredns", ["1.13.1", "1.14.7"]),
+    ("etcd", ["3.6.14", "3.6.16"]),
     ("replicas", ["1", "3"]),
+    ("runc", ["1.3.4", "1.4.0"]),
     ("schedule", ["0 4 * * SUN", "0 2 * * SAT"]),
     ("timeZone", ["Etc/UTC", "Europe/Paris"]),
 ];

@@ -107,6 +107,11 @@ fn kube_proxy(state: &ClusterState<'_>, applied: &AppliedManifests) -> Option<Di
     (applied.kube_proxy.as_ref() != wanted).then_some(Difference { is_disruptive: true, ..difference })
 }
 
+/// How CoreDNS differs.
+pub(super) fn of_dns(state: &ClusterState<'_>) -> Option<Difference> {
+    settings::of_dns(&state.wanted, applied(state).as_ref())
+}
+
 /// The manifests that were applied to the cluster.
 pub(super) fn applied(state: &ClusterState<'_>) -> Option<AppliedManifests> {
     let members = state.live.iter().chain(&state.leaving);

@@ -21,6 +21,7 @@ const ORDER: [Step; 12] = [
     Step::RewriteSecrets,
     Step::Network,
     Step::Addons,
+    Step::Coredns,
 ];
 
 /// A machine on which something is due.

@@ -8,7 +8,7 @@ use crds::{ClusterDeployment, ObjectExt, Reason};
 
 use super::problem::Problem;
 use super::state::ClusterState;
-use super::{endpoint, external_etcd, pki, upgrade};
+use super::{endpoint, etcd_version, external_etcd, pki, upgrade};
 use crate::hooks;
 
 /// Prefix length of the network that each node takes.
@@ -25,6 +25,7 @@ pub(super) fn find(state: &ClusterState<'_>) -> Option<Problem> {
         .or_else(|| external_etcd::problem(state))
         .or_else(|| version_older(state))
         .or_else(|| version_skew(state))
+        .or_else(|| etcd_version::problem(state))
         .or_else(|| pod_network_too_small(state))
         .or_else(|| pod_network_shared(state))
         .or_else(|| endpoint::problem(state))

@@ -5,6 +5,7 @@ mod backups;
 mod certificates;
 mod changes;
 mod clocks;
+mod component_versions;
 mod configuration;
 mod control_plane_configuration;
 mod deletion;

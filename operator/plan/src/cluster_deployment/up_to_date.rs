@@ -139,7 +139,7 @@ fn differences<'a>(state: &ClusterState<'a>) -> BTreeMap<(String, bool), Vec<&'a
             fields.entry(key(difference)).or_default().push(member.name());
         }
     }
-    for difference in outdated::of_cluster(state) {
+    for difference in outdated::of_cluster(state).into_iter().chain(outdated::of_dns(state)) {
         fields.entry(key(difference)).or_default();
     }
     fields

@@ -5,17 +5,27 @@ use crds::configuration::EtcdSettings;
 use crds::{ClusterDeployment, ObjectExt, names};
 use serde_json::{Map, Value, json};
 
-use super::merge;
+use super::{merge, versions};
+use crate::components::pins::ETCD;
 
 pub(super) fn wanted(deployment: &ClusterDeployment, set: Option<&str>) -> Option<Value> {
-    let cluster = deployment.name();
-    let of_members = match deployment.spec.etcd.topology {
-        EtcdTopology::Stacked => names::control_plane_set(cluster),
-        EtcdTopology::Dedicated => names::etcd_set(cluster),
-        EtcdTopology::External => return None,
-    };
     let etcd = deployment.spec.configuration.as_ref()?.etcd.as_ref()?;
-    (set? == of_members).then(|| merge::unless_empty(json!(etcd)))?
+    has_members(deployment, set).then(|| merge::unless_empty(json!(etcd)))?
+}
+
+/// The version that the spec names.
+pub(super) fn version(deployment: &ClusterDeployment, set: Option<&str>) -> Option<Value> {
+    versions::wanted(deployment, &ETCD).filter(|_| has_members(deployment, set))
+}
+
+/// Whether the machines of a set have members of etcd.
+fn has_members(deployment: &ClusterDeployment, set: Option<&str>) -> bool {
+    let cluster = deployment.name();
+    set.is_some_and(|set| match deployment.spec.etcd.topology {
+        EtcdTopology::Stacked => set == names::control_plane_set(cluster),
+        EtcdTopology::Dedicated => set == names::etcd_set(cluster),
+        EtcdTopology::External => false,
+    })
 }
 
 /// As etcd's environment.

@@ -83,7 +83,7 @@ fn nothing_of_the_cluster_is_asked_for_through_a_proxy() {
 #[test]
 fn machines_of_etcd_are_given_what_is_of_etcd_and_of_the_operating_system() {
     let parts = super::PARTS.iter().filter(|part| part.concerns(Role::Etcd));
-    assert_eq!(parts.map(|part| part.name).collect::<Vec<_>>(), ["machine", "etcd"]);
+    assert_eq!(parts.map(|part| part.name).collect::<Vec<_>>(), ["machine", "etcd", "etcd-version"]);
 }
 
 /// `control planes, machines of etcd, workers`.

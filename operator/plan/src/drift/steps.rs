@@ -28,7 +28,9 @@ impl Compared {
             Step::Preflight | Step::PreflightUpgrade => {
                 Compared::Not("it judges a machine before something is done to it, and would judge what serves")
             }
-            Step::Addons => Compared::Not("it is about objects of the cluster, and not about a machine"),
+            Step::Addons | Step::Coredns => {
+                Compared::Not("it is about objects of the cluster, and not about a machine")
+            }
             Step::PostInstall => Compared::Not("its probe makes Pods"),
             Step::ControlPlaneConfiguration => Compared::Not("it is a part of control-plane"),
             Step::KubeletConfiguration => Compared::Not("it is a part of control-plane and of node"),

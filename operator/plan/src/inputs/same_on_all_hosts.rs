@@ -10,7 +10,7 @@ use crate::configuration::PARTS;
 /// Takes what configures components from the hosts, where it is the same on all of them, and returns it.
 pub(super) fn take(hosts: &mut BTreeMap<String, HostInputs>) -> BTreeMap<String, Value> {
     let mut common = BTreeMap::new();
-    for name in PARTS.iter().map(|part| part.variable) {
+    for name in PARTS.iter().filter_map(|part| part.variable) {
         let mut values = hosts.values().map(|host| host.vars.get(name));
         let Some(Some(first)) = values.next() else { continue };
         if values.all(|value| value == Some(first)) {

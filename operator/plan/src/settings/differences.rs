@@ -3,11 +3,13 @@
 use std::collections::BTreeMap;
 
 use crds::Machine;
+use crds::cluster_deployment::AppliedManifests;
 use crds::machine::AppliedSettings;
 use crds::step::{Role, Step};
 
 use super::parts;
 use super::wanted::Wanted;
+use crate::components::pins::COREDNS;
 use crate::configuration::PARTS;
 
 /// Where a machine, or what was applied to the cluster, is not as the spec wants it.
@@ -77,6 +79,15 @@ pub fn differences(wanted: &Wanted, machine: &Machine, applied: Option<&AppliedS
         Role::Worker | Role::Etcd => Vec::new(),
     };
     mirrors.into_iter().chain(of_role).chain(configured).collect()
+}
+
+/// How CoreDNS, which is the whole cluster's, differs from what is wanted. What was applied to it is not known where
+/// nothing is remembered of the cluster.
+pub fn of_dns(wanted: &Wanted, applied: Option<&AppliedManifests>) -> Option<Difference> {
+    let has = applied.and_then(|applied| applied.coredns.as_ref());
+    let wanted = wanted.configuration.get(COREDNS.part);
+    let digest = wanted.map(String::as_str).unwrap_or_default();
+    (has != wanted).then(|| Difference::new(COREDNS.field, Step::Coredns, applied.is_some(), digest))
 }
 
 /// The parts of which a machine has another configuration than it is to have. One to which nothing was ever brought is

@@ -112,6 +112,7 @@ impl World {
                 | Step::CertificateAuthorities
                 | Step::RestartPods
                 | Step::RewriteSecrets
+                | Step::Coredns
                 | Step::Custom(_) => {}
             }
         }

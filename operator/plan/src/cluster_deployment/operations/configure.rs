@@ -1,6 +1,7 @@
 //! Brings machines, and what was applied to the cluster, to settings that were changed: control planes and machines of
-//! etcd one after the other, then manifests, then workers, first one of them and then the others. It goes on only while
-//! what it has touched is well: one machine that fails keeps all others as they are.
+//! etcd one after the other, then manifests, then workers, first one of them and then the others, and at last CoreDNS,
+//! whose image they have by then. It goes on only while what it has touched is well: one machine that fails keeps all
+//! others as they are.
 
 mod draining;
 mod target;
@@ -77,8 +78,8 @@ fn progressing(message: String) -> Proposal {
     Proposal::report(Area::Configuration, Reason::Configuring, message, Severity::Progressing)
 }
 
-/// The machines on which something is due, and at last the one by which manifests are applied, if they are due. What a
-/// run has brought in vain is not.
+/// The machines on which something is due, and at last the one by which manifests are applied, or CoreDNS is set right,
+/// if they are due. What a run has brought in vain is not.
 pub(in crate::cluster_deployment) fn due<'a>(state: &ClusterState<'a>) -> Vec<Outdated<'a>> {
     if state.installed.is_none() {
         return Vec::new();
@@ -86,6 +87,7 @@ pub(in crate::cluster_deployment) fn due<'a>(state: &ClusterState<'a>) -> Vec<Ou
     let tried = Tried::new(state, Intent::Configure, key(state));
     let mut due = target::outdated(state);
     due.extend(target::of_cluster(state));
+    due.extend(target::of_dns(state));
     due.retain(|outdated| !is_in_vain(state, &tried, outdated));
     due
 }
@@ -102,13 +104,17 @@ fn next(state: &ClusterState<'_>) -> Option<Proposal> {
     let tried = Tried::new(state, Intent::Configure, key(state));
     let (due, closed) = open(state, &tried);
     let is_worker = |outdated: &Outdated<'_>| outdated.machine.machine.spec.role == Role::Worker;
-    let (workers, mut others): (Vec<_>, Vec<_>) = due.into_iter().partition(is_worker);
+    let is_dns = |outdated: &Outdated<'_>| outdated.steps() == [Step::Coredns];
+    let (workers, others): (Vec<_>, Vec<_>) = due.into_iter().partition(is_worker);
+    let (dns, mut others): (Vec<_>, Vec<_>) = others.into_iter().partition(is_dns);
     // One that is drained for it already goes on.
     others.sort_by_key(|outdated| !is_drained_for(&outdated.machine, DrainReason::Configuration));
-    match (others.first(), workers.first()) {
-        (Some(first), _) => one(state, &tried, first, others.len() + workers.len() - 1),
-        (None, Some(_)) => many(state, &tried, &workers),
-        (None, None) => closed,
+    match (others.first(), workers.first(), dns.first()) {
+        (Some(first), _, _) => one(state, &tried, first, others.len() + workers.len() + dns.len() - 1),
+        (None, Some(_), _) => many(state, &tried, &workers),
+        // It may be started on any of them.
+        (None, None, Some(dns)) => one(state, &tried, dns, 0),
+        (None, None, None) => closed,
     }
 }
 
@@ -135,7 +141,7 @@ fn open<'a>(state: &ClusterState<'a>, tried: &Tried<'_>) -> (Vec<Outdated<'a>>, 
     (due, closed)
 }
 
-/// A control plane, a machine of etcd, or the one by which manifests are applied.
+/// A control plane, a machine of etcd, or the one by which manifests are applied or CoreDNS is set right.
 fn one(state: &ClusterState<'_>, tried: &Tried<'_>, outdated: &Outdated<'_>, more: usize) -> Option<Proposal> {
     if let Some(why) = why_not_now(state, outdated) {
         return Some(progressing(format!("{} is to be configured ({}); {why}", outdated.title(), outdated.fields())));

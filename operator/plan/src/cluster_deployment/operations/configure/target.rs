@@ -38,8 +38,16 @@ pub(super) fn is_drained(state: &ClusterState<'_>, machine: &ClusterMachine<'_>)
 
 /// The manifests that differ, and the control plane by which they are applied.
 pub(super) fn of_cluster<'a>(state: &ClusterState<'a>) -> Option<Outdated<'a>> {
-    let due = outdated::of_cluster(state).into_iter().filter(|difference| difference.due().is_some());
-    let due: Vec<Difference> = due.collect();
+    by_control_plane(state, outdated::of_cluster(state))
+}
+
+/// Whether CoreDNS differs, and the control plane by which it is set right.
+pub(super) fn of_dns<'a>(state: &ClusterState<'a>) -> Option<Outdated<'a>> {
+    by_control_plane(state, outdated::of_dns(state).into_iter().collect())
+}
+
+fn by_control_plane<'a>(state: &ClusterState<'a>, mut due: Vec<Difference>) -> Option<Outdated<'a>> {
+    due.retain(|difference| difference.due().is_some());
     let is_able = |machine: &ClusterMachine<'a>| machine.host.is_some() && is_healthy(machine.machine);
     let first = state.first_control_plane().filter(is_able);
     let machine = first.or_else(|| state.of_role(Role::ControlPlane).find(is_able))?;
