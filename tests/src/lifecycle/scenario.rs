@@ -19,6 +19,7 @@ mod restores;
 mod rotate;
 mod schedule;
 mod upgrade;
+mod versions;
 mod windows;
 mod workers;
 
@@ -100,6 +101,8 @@ pub enum LifecycleScenario {
     RestoreLatest,
     /// A cluster moves to other machines, by a backup.
     Migrate,
+    /// Another version of etcd alone.
+    UpgradeEtcd,
     /// A later patch of Kubernetes.
     UpgradePatch,
     /// The next minor of Kubernetes.
@@ -124,7 +127,7 @@ pub enum LifecycleScenario {
 
 impl LifecycleScenario {
     /// All, in the order in which those of a profile are played.
-    pub const ALL: [LifecycleScenario; 36] = [
+    pub const ALL: [LifecycleScenario; 37] = [
         LifecycleScenario::Expand,
         LifecycleScenario::ShrinkWithBudget,
         LifecycleScenario::Reuse,
@@ -151,6 +154,7 @@ impl LifecycleScenario {
         LifecycleScenario::RestoreDedicated,
         LifecycleScenario::RestoreLatest,
         LifecycleScenario::Migrate,
+        LifecycleScenario::UpgradeEtcd,
         LifecycleScenario::UpgradePatch,
         LifecycleScenario::Upgrade,
         LifecycleScenario::UpgradeNewer,
@@ -200,6 +204,7 @@ impl LifecycleScenario {
             Self::RestoreDedicated => "restore-dedicated",
             Self::RestoreLatest => "restore-latest",
             Self::Migrate => "migrate",
+            Self::UpgradeEtcd => "upgrade-etcd",
             Self::UpgradePatch => "upgrade-patch",
             Self::Upgrade => "upgrade",
             Self::UpgradeNewer => "upgrade-newer",
@@ -265,6 +270,9 @@ impl LifecycleScenario {
             Self::Migrate => {
                 "a cluster of another name in another namespace, on other machines, goes on from a backup once approved"
             }
+            Self::UpgradeEtcd => {
+                "etcd alone has the version that the spec names, a version that the bundle lacks touches nothing, and what is taken back goes"
+            }
             Self::UpgradePatch => "every machine has a later patch of Kubernetes, and no Pod was moved or restarted",
             Self::Upgrade => {
                 "every machine has the next minor of Kubernetes, and a client and a budget had what they may ask for"
@@ -311,7 +319,7 @@ impl LifecycleScenario {
             | Self::MetadataYesterday => Profile::Restores,
             Self::RestoreDedicated => Profile::DedicatedRestores,
             Self::RestoreLatest | Self::Migrate => Profile::Beginnings,
-            Self::UpgradePatch | Self::Upgrade | Self::UpgradeNewer => Profile::OlderMinor,
+            Self::UpgradeEtcd | Self::UpgradePatch | Self::Upgrade | Self::UpgradeNewer => Profile::OlderMinor,
             Self::UpgradeDedicated | Self::RotateDedicated => Profile::OlderDedicated,
             Self::Windows | Self::Drift | Self::RotateAuthorities | Self::CertificatesEnded => Profile::Changes,
             Self::RotateKeepalived => Profile::KeepalivedChanges,
@@ -347,6 +355,7 @@ impl LifecycleScenario {
             Self::RestoreDedicated => restores::dedicated(stage).await,
             Self::RestoreLatest => beginnings::restore_latest(stage).await,
             Self::Migrate => beginnings::migrate(stage).await,
+            Self::UpgradeEtcd => versions::etcd(stage).await,
             Self::UpgradePatch => upgrade::patch(stage).await,
             Self::Upgrade | Self::UpgradeDedicated => upgrade::next_minor(stage).await,
             Self::UpgradeNewer => upgrade::newer_minor(stage).await,

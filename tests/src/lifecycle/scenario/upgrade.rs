@@ -91,8 +91,8 @@ async fn upgraded(stage: &mut Stage<'_>, to: &str) -> Result<Seen> {
     })
 }
 
-/// Each member of etcd runs the version that goes with that of Kubernetes.
-async fn etcd_as_wanted(stage: &Stage<'_>) -> Result<()> {
+/// Each member of etcd runs the version that is frozen for the cluster.
+pub(super) async fn etcd_as_wanted(stage: &Stage<'_>) -> Result<()> {
     let dedicated = stage.members(Role::Etcd).await?;
     let role = if dedicated.is_empty() { Role::ControlPlane } else { Role::Etcd };
     let members = stage.members(role).await?;
@@ -107,7 +107,7 @@ async fn etcd_as_wanted(stage: &Stage<'_>) -> Result<()> {
 }
 
 /// What the process of etcd says of itself, whatever file has its place by now.
-const RUNNING_ETCD: &str = "/proc/$(pidof -s etcd)/exe --version | head -n 1";
+pub(super) const RUNNING_ETCD: &str = "/proc/$(pidof -s etcd)/exe --version | head -n 1";
 
 async fn running(client: &Client) -> Result<()> {
     eventually("the workload runs", Duration::from_secs(120), async || {
