@@ -98,7 +98,7 @@ pub enum Step {
 
 impl Step {
     /// All steps of ours, in the order in which they make sense.
-    pub const ALL: [Step; 38] = [
+    pub const ALL: [Step; 39] = [
         Step::BootstrapOs,
         Step::Preflight,
         Step::Prepare,

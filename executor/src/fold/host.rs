@@ -124,7 +124,7 @@ impl Host {
 
     /// True when another attempt may go better without anyone doing something.
     pub(super) fn may_heal(&self) -> bool {
-        const STAYING: [Reason; 21] = [
+        const STAYING: [Reason; 22] = [
             Reason::AuthenticationFailed,
             Reason::BackupCorrupt,
             Reason::BackupNeedsFormerKey,

@@ -60,6 +60,7 @@ impl Fleet {
                 addons: Some("none".into()),
                 network: Some("none".into()),
                 files: Some(BTreeMap::new()),
+                registries: Some(BTreeMap::new()),
             },
         };
         let cluster_size = shape.cluster_size.unwrap_or(size);

@@ -8,7 +8,7 @@ use super::machine::ClusterMachine;
 use crate::settings::Difference;
 
 /// The order in which steps are played.
-const ORDER: [Step; 12] = [
+const ORDER: [Step; 13] = [
     Step::Prepare,
     Step::ContainerRuntime,
     Step::Etcd,

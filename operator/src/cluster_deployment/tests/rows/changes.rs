@@ -1,8 +1,6 @@
 //! An upgrade, a setting that is rolled out, a renewal and a rotation: what their executors do, and what must have come
 //! of it.
 
-use std::collections::BTreeMap;
-
 use crds::conditions;
 use crds::names::{annotation, condition};
 use crds::playbook_run::RunPhase;
@@ -11,6 +9,7 @@ use crds::{ClusterDeployment, Machine, ObjectExt, PlaybookRun};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::Secret;
 use plan::rotation::{Authorities, Subject};
+use plan::settings::Contents;
 use serde_json::{Value, json};
 
 use super::backups::delete_namespace;
@@ -78,13 +77,12 @@ impl World {
     /// What the inputs of runs are frozen with, and what executors have done of runs that succeeded.
     pub(super) fn time_of_changes(&self) {
         let Some(deployment) = self.ours.list::<ClusterDeployment>("clusterdeployments").pop() else { return };
-        let none = BTreeMap::new();
         for run in self.ours.list::<PlaybookRun>("playbookruns") {
             let (key, status) = (format!("playbookruns/fleet/{}", run.name()), run.status.clone().unwrap_or_default());
             let intent = run.spec.intent;
             if status.phase.is_some() && status.settings.is_none() && !intent.changes_nothing() {
                 let authorities = self.authorities();
-                let settings = plan::settings::frozen(&deployment, intent, &none, &none, None, &none, &authorities);
+                let settings = plan::settings::frozen(&deployment, intent, &Contents::default(), &authorities);
                 self.ours.edit(&key, |run| run["status"]["settings"] = json!(settings));
             }
             if status.phase == Some(RunPhase::Succeeded) && status.steps.is_empty() {
