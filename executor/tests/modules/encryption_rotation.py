@@ -94,10 +94,15 @@ class OtherApiserver:
         wait(lambda: at(OTHER_PORT).ask("/readyz"), 180, lambda: read("/data/other.log")[-3000:])
 
 
+CLIENTS: dict = {}
+
+
 def at(port):
-    found = client(ROOT)
-    found.server = f"https://{ADDRESS}:{port}"
-    return found
+    """One client for each: it holds files open."""
+    if port not in CLIENTS:
+        CLIENTS[port] = client(ROOT)
+        CLIENTS[port].server = f"https://{ADDRESS}:{port}"
+    return CLIENTS[port]
 
 
 class Clients(threading.Thread):

@@ -81,12 +81,11 @@ class Machine:
         for page in StoredValues(self.params["endpoints"]).below(self.prefix):
             yield [key for key, value in page if not value.startswith(encrypted)], len(page)
 
-    def rewrite(self, name: str) -> str:
+    def rewrite(self, client: Api, name: str) -> str:
         """Why it is not rewritten; empty when it is, or another one stands in its place."""
         namespace, _slash, name = name.partition("/")
         path = f"/api/v1/namespaces/{namespace}/secrets/{name}"
         try:
-            client = self.client()
             client.request("PUT", path, client.request("GET", path))
         except api.Refused as refused:
             return "" if refused.status in CONFLICTS else str(refused)
@@ -94,20 +93,21 @@ class Machine:
             return str(error)
         return ""
 
-    def round(self, encrypted: bytes) -> tuple:
+    def round(self, client: Api, encrypted: bytes) -> tuple:
         """(how many Secrets there are, how many were not encrypted so, why some of them are not yet, by their names)."""
         total, before, failed = 0, 0, {}
         for names, size in self.other(encrypted):
             total, before = total + size, before + len(names)
-            answers = {name: self.rewrite(name) for name in names}
+            answers = {name: self.rewrite(client, name) for name in names}
             failed.update({name: why for name, why in answers.items() if why})
         return total, before, failed
 
     def bring(self) -> dict:
-        encrypted = self.encrypted()
+        # It holds files open: one for all that there is to do.
+        encrypted, client = self.encrypted(), self.client()
         rewritten, fewest, since = 0, None, time.monotonic()
         while True:
-            total, before, failed = self.round(encrypted)
+            total, before, failed = self.round(client, encrypted)
             if not before:
                 return {"changed": rewritten > 0, "msg": f"{rewritten} Secrets were rewritten; all {total} are encrypted with {name_in(encrypted)}"}
             rewritten += before - len(failed)
