@@ -32,7 +32,7 @@ fn hours_from_now(hours: i64) -> Value {
 impl World {
     pub(super) fn ask_for_change(&self, deed: Deed) {
         match deed {
-            Deed::Renew => return self.let_certificates_end(),
+            Deed::Renew => self.let_certificates_end(),
             Deed::Rotate => self.ours.edit(DEPLOYMENT, |deployment| {
                 deployment["metadata"]["annotations"] = json!({ annotation::ROTATE: "front-proxy-ca.1" });
             }),
