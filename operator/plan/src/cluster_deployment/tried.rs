@@ -37,11 +37,8 @@ impl<'a> Tried<'a> {
         let same: Vec<&PlaybookRun> = self.runs.iter().copied().filter(|run| plays(run, steps)).collect();
         let tried = attempts::tried(&same, &[self.intent], machine.uid());
         let policy = provisioning::limited(state.deployment, asked_retries(machine, state.deployment));
-        let policy = match self.intent {
-            // How far a machine came whose upgrade takes too long is looked at by a person first.
-            Intent::Upgrade => policy.deadline_is_final(),
-            _ => policy,
-        };
+        // How far a machine came whose upgrade takes too long is looked at by a person first.
+        let policy = if self.intent == Intent::Upgrade { policy.deadline_is_final() } else { policy };
         attempts::retry_decision(&tried, &policy, state.observed.now)
     }
 
