@@ -40,11 +40,12 @@ pub async fn renewed(stage: &mut Stage<'_>) -> Result<Seen> {
         // A connection of its own: those that are open stay so.
         let new = stage.client().await?;
         Ok(match Api::<Namespace>::all(new).get("default").await {
-            Err(error) => Look::Done(stage.scenario.say(&format!("its client says: {error}"))),
+            Err(error) => Look::Done(error),
             Ok(_) => Look::Waiting("it is".into()),
         })
     })
-    .await?;
+    .await
+    .map(|error| stage.scenario.say(&format!("its client says: {error}")))?;
     drop(client);
     certificates::look(stage.scenario, CLUSTER, &planes).await?;
     let said = eventually("it is said that certificates have ended", NOTICED, async || {

@@ -99,7 +99,8 @@ impl Change {
             Patch => world.change_spec("a", |spec| spec.kubernetes_version = "1.35.9".parse().unwrap()),
             Mirror => world.change_spec("a", |spec| {
                 let endpoints = vec!["http://mirror:5000".into()];
-                let mirror = RegistryMirror { prefix: "registry.k8s.io".into(), endpoints };
+                let mirror =
+                    RegistryMirror { prefix: "registry.k8s.io".into(), endpoints, ..RegistryMirror::default() };
                 spec.container_runtime.registry_mirrors = vec![mirror];
             }),
             MaxPods => world.change_spec("a", |spec| {
