@@ -20,6 +20,7 @@ from machine_world import write
 from ansible_collections.clusterwright.cluster.plugins.module_utils import (
     api,
     authority_reads,
+    certificate_places,
     certificates,
     cluster_info,
     component_process,
@@ -192,6 +193,8 @@ def build():
     make_generation(2)
     state = State()
     state.write()
+    # It is brought by the same step, and read at the start as well.
+    write(certificate_places.ENCRYPTION, "{}", 0o600)
     for name in ("apiserver", "apiserver-kubelet-client", "front-proxy-client"):
         kubeadm("init", "phase", "certs", name)
     for name in ("admin", "super-admin", "controller-manager", "scheduler", "kubelet"):
