@@ -142,10 +142,11 @@ impl EncryptionKeys {
         .without_doubles()
     }
 
-    /// One that is used again is not retired.
+    /// One that is used again is not retired. The others are in the order of their names.
     fn without_doubles(mut self) -> Self {
         let used: Vec<EncryptionKey> = self.used().cloned().collect();
         self.retired.retain(|key| !used.contains(key));
+        self.retired.sort_by(|one, other| one.name.cmp(&other.name));
         self
     }
 
@@ -238,7 +239,7 @@ mod tests {
         assert!(last.lines().starts_with("key-") && !last.lines().contains('\n'), "one, with its name");
         let names: Vec<String> = data(last).into_keys().collect();
         let second = &seen[3].key.name;
-        assert_eq!(names, ["encryption-retired-key1.key", &format!("encryption-retired-{second}.key"), KEY]);
+        assert_eq!(names, [&format!("encryption-retired-{second}.key"), "encryption-retired-key1.key", KEY]);
         assert!(seen[1].lines().lines().count() == 2 && seen[2].lines().starts_with(second));
     }
 
