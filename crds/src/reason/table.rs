@@ -99,6 +99,12 @@ reasons! {
     AuthoritiesRefused Warning []
         "The machine could not be made to trust the authorities that are configured."
         "See the message: it ends with what update-ca-certificates said.";
+    AuthorityEndsInAYear Warning [CERTIFICATES_VALID]
+        "An authority of the cluster ends in less than a year; nobody renews it by itself."
+        "Rotate it, by the command of the message. See [certificates](operations/certificates.md#rotate-an-authority).";
+    AuthorityExpiresSoon Warning [CERTIFICATES_VALID]
+        "An authority of the cluster ends in less than 90 days, and with it all that it has signed."
+        "Rotate it now, by the command of the message. See [certificates](operations/certificates.md#rotate-an-authority).";
     AuthorityReplaced Warning [AUTHORITIES_ROTATED]
         "The Secret with the cluster's authorities and keys has others than those that its machines have."
         "Put the former ones back; to change them, have them [rotated](operations/certificates.md#rotate-an-authority).";

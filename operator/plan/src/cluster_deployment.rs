@@ -10,6 +10,7 @@ mod deletion;
 mod drained_for;
 mod drifted;
 mod drifted_machine;
+mod ending_authority;
 mod endpoint;
 mod etcd_version;
 mod external_etcd;

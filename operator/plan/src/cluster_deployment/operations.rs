@@ -37,7 +37,7 @@ mod report_etcd;
 mod report_windows;
 pub(super) mod reset;
 mod restore_from;
-mod rotate_authorities;
+pub(super) mod rotate_authorities;
 mod update_etcd_endpoints;
 mod update_load_balancers;
 mod upgrade_control_plane;

@@ -100,7 +100,7 @@ pub struct World {
     /// What machines have of the authorities of their clusters.
     pub(super) authorities: MachineAuthorities,
     /// When the world began.
-    pub(super) begun: Timestamp,
+    pub begun: Timestamp,
     /// Machines with the data of a member of etcd.
     pub(super) etcd_data: BTreeSet<String>,
     /// Machines on which a cluster was begun, and which were not cleaned since.

@@ -1,4 +1,5 @@
-//! Says when the first certificate of the cluster ends that somebody verifies, in the condition `CertificatesValid`.
+//! Says when the first certificate of the cluster ends that somebody verifies, in the condition `CertificatesValid`, and
+//! long before that an authority does.
 
 use crds::Reason;
 use crds::conditions::Statement;
@@ -7,6 +8,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::renew_certificates;
 use crate::certificates::{RenewalPolicy, WARNING, first_to_end};
+use crate::cluster_deployment::ending_authority::{self, SOON, YEAR};
 use crate::cluster_deployment::proposal::{Area, Proposal, Round};
 use crate::cluster_deployment::state::ClusterState;
 use crate::message::cut;
@@ -30,14 +32,24 @@ pub(super) fn propose(state: &ClusterState<'_>, round: &Round) -> Proposal {
         return stated(status, Reason::RenewingCertificates, format!("{ends}; {}", report.message));
     }
     let more = failing.as_ref().map(|failing| format!("; {failing}")).unwrap_or_default();
+    let authority = ending_authority::first(state);
+    let soon = authority.as_ref().filter(|authority| authority.is_within(state, SOON));
+    let advice = soon.map(|authority| format!("; {}", authority.told(state))).unwrap_or_default();
     if left <= SignedDuration::ZERO {
-        stated(Some(false), Reason::Expired, format!("{ends}{more}"))
+        stated(Some(false), Reason::Expired, format!("{ends}{more}{advice}"))
     } else if left < warning {
-        stated(Some(false), Reason::ExpiresSoon, format!("{ends}{more}")).at(state, end)
+        stated(Some(false), Reason::ExpiresSoon, format!("{ends}{more}{advice}")).at(state, end)
     } else if let Some(failing) = failing {
-        stated(Some(false), Reason::RenewalFailed, format!("{failing}; {ends}"))
+        stated(Some(false), Reason::RenewalFailed, format!("{failing}; {ends}{advice}"))
+    } else if let Some(authority) = soon {
+        let warned = end.saturating_sub(warning).unwrap_or(end);
+        stated(Some(false), Reason::AuthorityExpiresSoon, authority.told(state)).at(state, warned)
+    } else if let Some(authority) = authority.as_ref().filter(|authority| authority.is_within(state, YEAR)) {
+        let warned = end.saturating_sub(warning).unwrap_or(end).min(authority.before(SOON));
+        stated(Some(true), Reason::AuthorityEndsInAYear, authority.told(state)).at(state, warned)
     } else {
         let warned = end.saturating_sub(warning).unwrap_or(end);
+        let warned = authority.iter().map(|authority| authority.before(YEAR)).fold(warned, Timestamp::min);
         stated(Some(true), Reason::Valid, format!("the first to end is {}, on {}", first.what, day(end)))
             .at(state, warned)
     }

@@ -174,7 +174,7 @@ fn why_not_now(state: &ClusterState<'_>, subject: Subject) -> Option<String> {
 }
 
 /// What a person types to have it rotated.
-fn command(state: &ClusterState<'_>, subject: Subject) -> String {
+pub(in crate::cluster_deployment) fn command(state: &ClusterState<'_>, subject: Subject) -> String {
     let last = state.observed.authorities.rotated.get(&subject).copied().unwrap_or_default();
     state.annotate(annotation::ROTATE, &Request { subject, number: last + 1 }.to_string())
 }

@@ -229,3 +229,32 @@ proptest! {
         prop_assert_eq!(ready(&world).0, "True");
     }
 }
+
+#[test]
+fn the_end_of_an_authority_is_spoken_of_a_year_before_and_urgently_for_90_days_with_what_to_type() {
+    let mut world = looked_at(THREE);
+    let lasts = days(10 * 365);
+    let until_left = |world: &mut World, left: i64| {
+        // Leaves are renewed meanwhile.
+        let at = world.begun + lasts - days(left);
+        let now = world.time().0;
+        world.jump(at.duration_since(now));
+        pass(world, days(2));
+        stated(world)
+    };
+    let (state, _) = until_left(&mut world, 400);
+    assert_eq!(state, "True Valid");
+    let (state, message) = until_left(&mut world, 300);
+    assert_eq!(state, "True AuthorityEndsInAYear");
+    let command = "clusterwright.dev/rotate=ca.1";
+    assert!(message.starts_with("authority kubernetes-ca ends on ") && message.ends_with(command), "{message}");
+    let (state, message) = until_left(&mut world, 80);
+    assert_eq!(state, "False AuthorityExpiresSoon");
+    assert!(message.ends_with(command), "{message}");
+    let (state, message) = until_left(&mut world, 20);
+    assert_eq!(state, "False ExpiresSoon");
+    assert!(message.contains("certificate kubernetes-ca of") && message.ends_with(command), "{message}");
+    let (state, message) = until_left(&mut world, -3);
+    assert_eq!(state, "False Expired");
+    assert!(message.contains("it is too late to rotate it: make the cluster anew"), "{message}");
+}
