@@ -119,8 +119,8 @@ pub struct ClusterStatus {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 32), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     pub certificates: Vec<CertificateExpiry>,
-    /// Size of etcd's database as the API server sees it, in bytes; looked at every ten minutes, and written when it has
-    /// changed by 16 MiB. Absent: the API server does not say.
+    /// Size of etcd's database as the API server sees it, in bytes; looked at every ten minutes, and written when it
+    /// has changed by 16 MiB. Absent: the API server does not say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub etcd_size_bytes: Option<i64>,
     /// When contact was lost; absent while it is reachable.

@@ -67,7 +67,8 @@ macro_rules! version_from {
     };
 }
 /// CEL: a wish that no machine has followed yet may be taken back, so what counts is how far it is from the version
-/// whose rollout has begun, and whether there is a version of each minor between. An unchanged field passes whatever the status says: a status can be written in any case.
+/// whose rollout has begun, and whether there is a version of each minor between. An unchanged field passes whatever
+/// the status says: a status can be written in any case.
 const VERSION_RULE: &str = concat!(
     "self.spec.kubernetesVersion == oldSelf.spec.kubernetesVersion || [",
     version_from!(),
@@ -182,8 +183,8 @@ pub struct ClusterDeploymentSpec {
     /// The container runtime.
     #[serde(default)]
     pub container_runtime: ContainerRuntime,
-    /// How control plane, etcd, kubelet, containerd and operating system of the machines are configured. Absent: as they
-    /// are by themselves.
+    /// How control plane, etcd, kubelet, containerd and operating system of the machines are configured. Absent: as
+    /// they are by themselves.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub configuration: Option<Configuration>,
     /// Where programs and images come from. Absent: `ArtifactSourceMissing`; upstream without a bundle is not there
@@ -208,8 +209,8 @@ pub struct ClusterDeploymentSpec {
     /// When, and how fast, what is changed reaches the machines.
     #[serde(default)]
     pub rollout: Rollout,
-    /// How often machines are compared with what is wanted, and what is done about those that differ. Absent: once a day,
-    /// and nothing is done by itself.
+    /// How often machines are compared with what is wanted, and what is done about those that differ. Absent: once a
+    /// day, and nothing is done by itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drift: Option<Drift>,
     /// What deletion does with the machines. Default `Reset`.

@@ -36,12 +36,12 @@ pub struct ClusterComponent {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend("maxProperties" = 8))]
     pub digests: BTreeMap<String, String>,
-    /// Whether the version is that of `spec.versions`, as it is or, until a machine has found that of the bundle's table,
-    /// as it was.
+    /// Whether the version is that of `spec.versions`, as it is or, until a machine has found that of the bundle's
+    /// table, as it was.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub pinned: bool,
-    /// What it is again when it is taken out of `spec.versions`. Absent: it is not there, or the bundle's table has not been
-    /// asked.
+    /// What it is again when it is taken out of `spec.versions`. Absent: it is not there, or the bundle's table has not
+    /// been asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unpinned: Option<ComponentFile>,
 }

@@ -1,5 +1,5 @@
-//! How the components of a cluster's machines are configured: typed, under the names that the components have. An absent
-//! field leaves the component's own default, or what Clusterwright sets by itself.
+//! How the components of a cluster's machines are configured: typed, under the names that the components have. An
+//! absent field leaves the component's own default, or what Clusterwright sets by itself.
 
 use kube::KubeSchema;
 use serde::{Deserialize, Serialize};

@@ -18,9 +18,9 @@ pub enum DriftRepair {
     /// Condition `Drifted` tells what differs, and what to type to have the steps played again.
     #[default]
     Never,
-    /// They are played again by themselves, one machine after the other. Where that may restart something that serves, it
-    /// waits for an approval and a maintenance window, as an edit of the spec does. A machine that still differs after
-    /// `executor.maxAttempts` attempts is left to a person.
+    /// They are played again by themselves, one machine after the other. Where that may restart something that serves,
+    /// it waits for an approval and a maintenance window, as an edit of the spec does. A machine that still differs
+    /// after `executor.maxAttempts` attempts is left to a person.
     Automatic,
 }
 

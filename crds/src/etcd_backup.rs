@@ -112,8 +112,8 @@ pub enum VerifyMethod {
     /// All that is stored is read: size and SHA-256 of each object. With an identity it is decrypted, and the decrypted
     /// bytes, etcd's own digest and the bundle are checked, too.
     Hash,
-    /// All that, and the snapshot is restored into an etcd of one member, in a Pod of the metadata cluster: its revision
-    /// and its number of keys are compared, and every object is read and decoded.
+    /// All that, and the snapshot is restored into an etcd of one member, in a Pod of the metadata cluster: its
+    /// revision and its number of keys are compared, and every object is read and decoded.
     Restore,
 }
 
@@ -207,8 +207,8 @@ pub struct EtcdBackupStatus {
     /// When it was verified. Absent: it was not, or it is not what was stored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verified: Option<Verification>,
-    /// When a verification found that it is not what was stored; the condition `Verified` says what differs. It does not
-    /// count as a backup any more.
+    /// When a verification found that it is not what was stored; the condition `Verified` says what differs. It does
+    /// not count as a backup any more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub damaged: Option<Verification>,
     /// When it was last tried in vain to verify it: the storage was away, or something was missing for it.

@@ -236,7 +236,8 @@ pub struct EtcdRestoreStatus {
     pub conditions: Vec<Condition>,
 }
 
-/// A backup that lies on the machines, checked, beside the data that is there. A run's status has the same, in `staged`.
+/// A backup that lies on the machines, checked, beside the data that is there. A run's status has the same, in
+/// `staged`.
 #[derive(Serialize, Deserialize, Clone, Debug, PartialEq, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct StagedBackup {

@@ -159,8 +159,8 @@ pub enum QuarantineReason {
     CleaningFailed,
     /// Its Machine was removed without reaching it. Ends by itself when a probe finds it clean, or by `release`.
     ForceRemoved,
-    /// Its machine was claimed by somebody whom the metadata cluster, set back to an older state, does not know. Ends by
-    /// itself when a probe finds it clean, or by `release`.
+    /// Its machine was claimed by somebody whom the metadata cluster, set back to an older state, does not know. Ends
+    /// by itself when a probe finds it clean, or by `release`.
     StoreIsOlder,
 }
 

@@ -12,8 +12,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 /// The grammar. What the parser accepts is the same: an object that the schema admits can be decoded.
 const PATTERN: &str = r"^1\.(0|[1-9][0-9]?)\.(0|[1-9][0-9]?)$";
 
-/// A version of Kubernetes, written `1.MINOR.PATCH` without `v`, e.g. `1.35.4`. MINOR and PATCH are numbers from 0 to 99
-/// without leading zeros; the major is always 1. Versions are ordered by number, 1.9.0 before 1.10.0.
+/// A version of Kubernetes, written `1.MINOR.PATCH` without `v`, e.g. `1.35.4`. MINOR and PATCH are numbers from 0 to
+/// 99 without leading zeros; the major is always 1. Versions are ordered by number, 1.9.0 before 1.10.0.
 ///
 /// Programs report versions as they like (`1.35.4-eks`): what a kubelet or an API server reports stays text, and is
 /// compared as `reported.parse() == Ok(version)`.

@@ -107,7 +107,8 @@ pub enum DrainReason {
     Upgrade,
     /// Somebody works on the machine. Its Node may be out of order meanwhile: the machine is not repaired.
     Maintenance,
-    /// Written by the operator, which takes it back: the machine is given a configuration that its Pods would not outlive.
+    /// Written by the operator, which takes it back: the machine is given a configuration that its Pods would not
+    /// outlive.
     Configuration,
 }
 
@@ -171,8 +172,8 @@ pub struct BlockedPod {
     pub message: Option<String>,
 }
 
-/// Which of the settings that can be edited later runs have brought to a machine: digests, but for versions, compared with
-/// what is wanted now. An absent one is not known.
+/// Which of the settings that can be edited later runs have brought to a machine: digests, but for versions, compared
+/// with what is wanted now. An absent one is not known.
 #[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AppliedSettings {
@@ -210,14 +211,15 @@ pub struct AppliedSettings {
     /// When that was brought, and preflight of the upgrade had found nothing on the machine that blocks it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prefetched_at: Option<Time>,
-    /// Of each part of `spec.configuration` that runs brought to it, e.g. `kubelet`. An absent one is as it is by itself.
+    /// Of each part of `spec.configuration` that runs brought to it, e.g. `kubelet`. An absent one is as it is by
+    /// itself.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend("maxProperties" = 32))]
     pub configuration: BTreeMap<String, String>,
-    /// Of each authority and key of its cluster that it has, e.g. `ca`: whether the old and the new one are trusted, the
-    /// one that signs, and those that are trusted, as `settled.<digest>.<digest>`, `trust.<...>`, `sign.<...>`. Beside them
-    /// a digest of what its Pods trust (`pods`), and of the key that it has seen all Secrets in etcd encrypted with
-    /// (`stored-secrets`).
+    /// Of each authority and key of its cluster that it has, e.g. `ca`: whether the old and the new one are trusted,
+    /// the one that signs, and those that are trusted, as `settled.<digest>.<digest>`, `trust.<...>`, `sign.<...>`.
+    /// Beside them a digest of what its Pods trust (`pods`), and of the key that it has seen all Secrets in etcd
+    /// encrypted with (`stored-secrets`).
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend("maxProperties" = 16))]
     pub authorities: BTreeMap<String, String>,
@@ -284,8 +286,8 @@ pub struct MachineStatus {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 5))]
     pub blocked_pods: Vec<BlockedPod>,
-    /// `Ready`, `HostClaimed`, `Provisioned`, `NodeReady`, `Healthy`, `UpToDate`, `Drifted`, `Drained`, `Deleting`, `HooksPlayed`;
-    /// `Reconciling` or `Stalled` only while it is so.
+    /// `Ready`, `HostClaimed`, `Provisioned`, `NodeReady`, `Healthy`, `UpToDate`, `Drifted`, `Drained`, `Deleting`,
+    /// `HooksPlayed`; `Reconciling` or `Stalled` only while it is so.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 16), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Vec<Condition>,

@@ -57,8 +57,8 @@ pub struct MachineSetSpec {
     #[serde(default)]
     #[schemars(range(min = 0, max = 5000))]
     pub replicas: i32,
-    /// How many more than `replicas` while machines of the set are drained for a change, 0 to 5000. Default 0. In a set of a
-    /// ClusterDeployment it is written by the operator, by `maxSurge`.
+    /// How many more than `replicas` while machines of the set are drained for a change, 0 to 5000. Default 0. In a set
+    /// of a ClusterDeployment it is written by the operator, by `maxSurge`.
     #[serde(default)]
     #[schemars(range(min = 0, max = 5000))]
     pub surge: i32,

@@ -74,23 +74,24 @@ pub mod annotation {
     /// On a ClusterDeployment: rotate an authority or a key, `<ca, etcd-ca, front-proxy-ca, service-account-key or
     /// encryption-key>.<number>`; the number is one that it was not rotated with before, and greater.
     pub const ROTATE: &str = "clusterwright.dev/rotate";
-    /// On the Secret with a cluster's authorities and keys, written by the operator: the numbers with which each was rotated
-    /// last, as in `clusterwright.dev/rotate`, several separated by commas.
+    /// On the Secret with a cluster's authorities and keys, written by the operator: the numbers with which each was
+    /// rotated last, as in `clusterwright.dev/rotate`, several separated by commas.
     pub const ROTATED: &str = "clusterwright.dev/rotated";
-    /// On the Secret with the administrator's kubeconfig: the state of the cluster's authority that it was made with, as in
-    /// `status.applied.authorities` of a Machine.
+    /// On the Secret with the administrator's kubeconfig: the state of the cluster's authority that it was made with,
+    /// as in `status.applied.authorities` of a Machine.
     pub const AUTHORITY: &str = "clusterwright.dev/authority";
     /// On a ClusterDeployment: defragment the members of its etcd once; its value is the generation it is meant for.
     pub const DEFRAGMENT: &str = "clusterwright.dev/defragment";
     /// On runs that defragment etcd: what for, `schedule.<time>`, `annotation.<value>` or `no-space.<number>`.
     pub const DEFRAGMENTS_FOR: &str = "clusterwright.dev/defragments-for";
-    /// On runs that roll something out that was changed: a digest of the settings that were wanted then, or the Kubernetes
-    /// version.
+    /// On runs that roll something out that was changed: a digest of the settings that were wanted then, or the
+    /// Kubernetes version.
     pub const ROLLS_OUT: &str = "clusterwright.dev/rolls-out";
     /// On a renewal of certificates: the end that it puts off, in seconds since 1970.
     pub const RENEWS: &str = "clusterwright.dev/renews";
-    /// On the operator's Lease, written with the write that takes it: when an operator took the metadata cluster up again
-    /// after nobody had renewed the Lease for long, as a time (RFC 3339). The store may have been set back meanwhile.
+    /// On the operator's Lease, written with the write that takes it: when an operator took the metadata cluster up
+    /// again after nobody had renewed the Lease for long, as a time (RFC 3339). The store may have been set back
+    /// meanwhile.
     pub const RESUMED_AT: &str = "clusterwright.dev/resumed-at";
     /// On a ClusterDeployment: delete it in spite of `deletionProtection`; its value is the generation it is meant for.
     pub const DELETE_CONFIRMED: &str = "clusterwright.dev/delete-confirmed";
@@ -169,8 +170,8 @@ pub mod condition {
     pub const ADDONS_READY: &str = "AddonsReady";
     /// Every machine has the version wanted.
     pub const UP_TO_DATE: &str = "UpToDate";
-    /// The maintenance windows can be read and open within a year; only there where `spec.rollout.windows` has any. It is
-    /// no part of `Ready`.
+    /// The maintenance windows can be read and open within a year; only there where `spec.rollout.windows` has any. It
+    /// is no part of `Ready`.
     pub const MAINTENANCE_WINDOWS_VALID: &str = "MaintenanceWindowsValid";
     /// Work is under way.
     pub const PROGRESSING: &str = "Progressing";
@@ -252,8 +253,8 @@ pub mod condition {
     pub const DRIFTED: &str = "Drifted";
     /// No certificate is expired or about to.
     pub const CERTIFICATES_VALID: &str = "CertificatesValid";
-    /// The authority or key whose rotation was asked for is rotated, on all machines; only there once one was asked for. It
-    /// is no part of `Ready`.
+    /// The authority or key whose rotation was asked for is rotated, on all machines; only there once one was asked
+    /// for. It is no part of `Ready`.
     pub const AUTHORITIES_ROTATED: &str = "AuthoritiesRotated";
 }
 

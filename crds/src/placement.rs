@@ -222,11 +222,11 @@ pub struct WorkerSet {
     #[schemars(extend("minimum" = 1, "maximum" = 5000, "pattern" = r"^[1-9][0-9]?%$", "nullable" = false))]
     pub max_unavailable: IntOrString,
     /// How many machines more join before those of the set are drained for an upgrade or a configuration, so that its
-    /// capacity never falls below `replicas`: a count (0 to 5000) or a percentage of the set's `replicas` (1 % to 99 %),
-    /// rounded up. Default 0. With it, no Ready machine is drained for that unless `replicas` others are Ready, whatever
-    /// `maxUnavailable` says: the rollout waits for spare Hosts, and for those machines to join. When all are brought, as
-    /// many leave again. What needs no drain takes no spare Host. A set in mode `Manual` makes no machines: there, what
-    /// its platform made beyond `replicas` counts.
+    /// capacity never falls below `replicas`: a count (0 to 5000) or a percentage of the set's `replicas` (1 % to 99
+    /// %), rounded up. Default 0. With it, no Ready machine is drained for that unless `replicas` others are Ready,
+    /// whatever `maxUnavailable` says: the rollout waits for spare Hosts, and for those machines to join. When all are
+    /// brought, as many leave again. What needs no drain takes no spare Host. A set in mode `Manual` makes no machines:
+    /// there, what its platform made beyond `replicas` counts.
     #[serde(default = "no_surge", skip_serializing_if = "is_no_surge")]
     #[schemars(extend("minimum" = 0, "maximum" = 5000, "pattern" = r"^[1-9][0-9]?%$", "nullable" = false))]
     pub max_surge: IntOrString,

@@ -41,8 +41,8 @@ pub struct ReasonSpec {
     /// How much attention it asks for.
     pub severity: Severity,
     /// Types of the conditions that state it. None: it is the reason of an Event, or of a failure in a run
-    /// (`status.hosts[].failure` of a PlaybookRun). A failure's, and one that ends a run (`Failed`), may come from there
-    /// into any condition that tells of the run.
+    /// (`status.hosts[].failure` of a PlaybookRun). A failure's, and one that ends a run (`Failed`), may come from
+    /// there into any condition that tells of the run.
     pub conditions: &'static [&'static str],
     /// What it says, in one sentence.
     pub meaning: &'static str,

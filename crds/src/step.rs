@@ -80,7 +80,8 @@ pub enum Step {
     Prefetch,
     /// kubeadm brings what it made on a machine to the version that is wanted; the kubelet's program comes later.
     KubeadmUpgrade,
-    /// Flags and files that are configured come to the components of a control plane, or what was there before comes back.
+    /// Flags and files that are configured come to the components of a control plane, or what was there before comes
+    /// back.
     ControlPlaneConfiguration,
     /// The kubelet is given another configuration, and the former one again if it does not start with it.
     KubeletConfiguration,

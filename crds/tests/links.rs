@@ -1,4 +1,7 @@
-//! The documentation's links: files that are there, and headings that are in them.
+//! The documentation's links: files that are there, and headings that are in them. And its lines, and those of comments.
+
+#[path = "scan/sources.rs"]
+mod sources;
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -107,4 +110,37 @@ fn anchors_are_those_of_github() {
     let wanted = ["the-clusters-keys", "ready-and-more", "a_b-c", "again", "again-1"];
     assert_eq!(anchors(page), wanted.map(str::to_owned).into());
     assert_eq!(targets("see [one\ntwo](a.md#b) and `[x](y.md)`, [z](https://example.com)"), ["a.md#b"]);
+}
+
+/// As wide as the code is.
+const COLUMNS: usize = 120;
+
+/// Whether the line is too wide, and could be broken.
+fn is_wide(line: &str) -> bool {
+    let text = line.trim_start().trim_start_matches(['/', '!', '-', '*']).trim_start();
+    line.chars().count() > COLUMNS && text.contains(' ')
+}
+
+#[test]
+fn no_line_of_prose_is_wider_than_the_code() {
+    let mut wide = Vec::new();
+    let sources = sources::sources(&["crds", "operator", "executor", "tests", "hack"]).unwrap();
+    let comments = sources.iter().flat_map(|(path, text)| {
+        let lines = text.lines().enumerate().filter(|(_, line)| line.trim_start().starts_with("//"));
+        lines.filter(|(_, line)| is_wide(line)).map(|(number, _)| format!("{}:{}", path.display(), number + 1))
+    });
+    wide.extend(comments);
+    let generated = ["api.md", "fields.md", "reasons.md"];
+    let written = pages(&root().join("docs")).unwrap().into_iter().chain([root().join("README.md")]);
+    for page in written.filter(|page| !generated.iter().any(|name| page.ends_with(name))) {
+        let mut in_block = false;
+        for (number, line) in fs::read_to_string(&page).unwrap().lines().enumerate() {
+            in_block ^= line.trim_start().starts_with("```");
+            if !in_block && !line.starts_with(['|', '#']) && is_wide(line) {
+                wide.push(format!("{}:{}", page.display(), number + 1));
+            }
+        }
+    }
+    assert!(sources.len() > 500, "only {} files were found: are they still read?", sources.len());
+    assert!(wide.is_empty(), "lines of more than {COLUMNS} columns:\n{}", wide.join("\n"));
 }

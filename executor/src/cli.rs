@@ -31,8 +31,8 @@ pub enum Command {
     /// and restored into an etcd beside this process. Exit code 0 whatever came of it: that is in the termination
     /// message, as JSON; 10 for arguments that cannot be read.
     VerifyBackup(Box<VerifyBackup>),
-    /// Fetch the keys of a backup into a Secret. Exit code 0 whatever came of it: that is in the termination message, as
-    /// JSON; 10 for arguments that cannot be read.
+    /// Fetch the keys of a backup into a Secret. Exit code 0 whatever came of it: that is in the termination message,
+    /// as JSON; 10 for arguments that cannot be read.
     FetchKeys(Box<FetchKeys>),
     /// Print inputs to start from: save them as DIR/model/inputs.json, and put the key into DIR/secrets/.
     Inputs,

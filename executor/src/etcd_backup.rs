@@ -1,6 +1,6 @@
 //! Makes the backup of a run, as a program that Ansible starts beside its playbook: a snapshot of one member of etcd
-//! streams over the run's SSH connection, through encryption, into the storage. Nothing of it is in a file here, nor on the
-//! machine unless that is asked for. Called by the name of its link, [`NAME`], in the run's private directory:
+//! streams over the run's SSH connection, through encryption, into the storage. Nothing of it is in a file here, nor on
+//! the machine unless that is asked for. Called by the name of its link, [`NAME`], in the run's private directory:
 //!
 //! - `etcd-backup take HOST` reads the member of a host, and stores it.
 //! - `etcd-backup verify HOST` asks the storage whether the backup is whole, and reports it to the run.
@@ -12,7 +12,8 @@
 //! - `etcd-backup report JSON` reports it to the run, with what the machines agree on: `currentRevision`, `bump` and
 //!   `clusterID`.
 //!
-//! Its last line of output is its result, in JSON. It gives up when its standard input ends: whoever started it is gone.
+//! Its last line of output is its result, in JSON. It gives up when its standard input ends: whoever started it is
+//! gone.
 
 mod abandoned;
 mod answer;

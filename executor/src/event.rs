@@ -1,5 +1,5 @@
-//! The lines of the callback plugin, and of the program that makes or stages a backup, as values. A line that is no event,
-//! or of a newer kind, is passed over: the stream is read to its end whatever is in it.
+//! The lines of the callback plugin, and of the program that makes or stages a backup, as values. A line that is no
+//! event, or of a newer kind, is passed over: the stream is read to its end whatever is in it.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,5 @@
-//! Fetches the keys of a backup for the operator, into the Secret that was made for them. They are in memory, and nowhere
-//! else on their way.
+//! Fetches the keys of a backup for the operator, into the Secret that was made for them. They are in memory, and
+//! nowhere else on their way.
 
 use std::path::Path;
 

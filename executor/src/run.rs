@@ -262,8 +262,8 @@ fn prepare_backup(args: &Run, workdir: &Workdir, inputs: &Inputs, guarding: &Gua
     symlink(std::env::current_exe()?, workdir.path().join(etcd_backup::NAME))
 }
 
-/// Puts the program that stages a backup where its playbook finds it, and beside it its settings. Nothing where none is to
-/// be staged.
+/// Puts the program that stages a backup where its playbook finds it, and beside it its settings. Nothing where none is
+/// to be staged.
 fn prepare_staging(args: &Run, workdir: &Workdir, inputs: &Inputs, guarding: &Guarding, ssh: &Ssh) -> io::Result<()> {
     let Some(staging) = &inputs.model.staging else {
         return Ok(());

@@ -1,5 +1,5 @@
-//! Runs controllers: one reconcile an object at a time, a deadline for each, backoff for each object, one line of log and
-//! the counters for each reconcile.
+//! Runs controllers: one reconcile an object at a time, a deadline for each, backoff for each object, one line of log
+//! and the counters for each reconcile.
 //!
 //! ```text
 //! pub fn spawn(ctx: &Arc<Context>, tasks: &mut JoinSet<()>) {

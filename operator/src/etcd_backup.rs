@@ -200,8 +200,8 @@ impl Reconcile for Observation {
         }
     }
 
-    /// Others count it by the phase: what a cache that is behind shows must not take it back. An action of ours that has
-    /// written the object was decided by what the API showed.
+    /// Others count it by the phase: what a cache that is behind shows must not take it back. An action of ours that
+    /// has written the object was decided by what the API showed.
     async fn write_status(&self, ctx: &Context, status: &StatusOf<Self>) -> Result<bool, Error> {
         let backup = &*self.backup;
         match self.has_written {

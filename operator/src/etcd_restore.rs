@@ -126,8 +126,8 @@ impl Reconcile for Observation {
         })
     }
 
-    /// What cannot be decoded is not gone: a restore of a cluster that is not there ends, and one of a backup that is not
-    /// there begins without one of what it replaces.
+    /// What cannot be decoded is not gone: a restore of a cluster that is not there ends, and one of a backup that is
+    /// not there begins without one of what it replaces.
     fn hold(&self, ctx: &Context, _: &PlanOf<Self>) -> Option<(String, StatusOf<Self>)> {
         let (restore, namespace) = (&*self.restore, self.restore.namespace().unwrap_or_default());
         let (backup, safety) = (self.backup.as_deref(), safety_name(restore));
@@ -176,8 +176,8 @@ impl Reconcile for Observation {
         }
     }
 
-    /// Others hold still by the phase: what a cache that is behind shows must not take it back. An action of ours that has
-    /// written the object was decided by what the API showed.
+    /// Others hold still by the phase: what a cache that is behind shows must not take it back. An action of ours that
+    /// has written the object was decided by what the API showed.
     async fn write_status(&self, ctx: &Context, status: &StatusOf<Self>) -> Result<bool, Error> {
         let restore = &*self.restore;
         match self.has_written {

@@ -134,8 +134,8 @@ impl Election {
         }
     }
 
-    /// Has the Lease say that its store was taken up again, whoever holds it there: the next to lead looks at the machines
-    /// before it does anything. Nobody else may know it, so it is tried until it is said.
+    /// Has the Lease say that its store was taken up again, whoever holds it there: the next to lead looks at the
+    /// machines before it does anything. Nobody else may know it, so it is tried until it is said.
     async fn say_set_back(&mut self) {
         let patience = self.times.renew_deadline() / 2;
         loop {

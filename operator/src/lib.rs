@@ -1,8 +1,8 @@
 //! The operator: observes, executes plans, says what it saw.
 //!
-//! `reconcile` is how every kind is reconciled, `controller` runs that, `context` is what each reconcile may use, `cache`
-//! what was observed, `live` reads what the cache is not believed for, `execute` has the writes. Of several operators
-//! one leads (`leader`), and only that one's controllers run.
+//! `reconcile` is how every kind is reconciled, `controller` runs that, `context` is what each reconcile may use,
+//! `cache` what was observed, `live` reads what the cache is not believed for, `execute` has the writes. Of several
+//! operators one leads (`leader`), and only that one's controllers run.
 
 pub mod backup_storage;
 pub mod bootstrap_token;

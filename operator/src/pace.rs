@@ -1,5 +1,5 @@
-//! How often a status is written that differs in its messages alone. Nothing is decided by them, and nobody reads as fast
-//! as they change: with each task of a run, of each of its machines, in each set.
+//! How often a status is written that differs in its messages alone. Nothing is decided by them, and nobody reads as
+//! fast as they change: with each task of a run, of each of its machines, in each set.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};

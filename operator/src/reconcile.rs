@@ -1,5 +1,5 @@
-//! How an object is reconciled, the same for every kind: observe, plan, read again what cannot be undone, act, write the
-//! status, report.
+//! How an object is reconciled, the same for every kind: observe, plan, read again what cannot be undone, act, write
+//! the status, report.
 //!
 //! A controller is a type that holds what was observed, and implements [`Reconcile`] by it; `reconcile` is the driver
 //! that every controller goes through.

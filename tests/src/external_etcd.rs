@@ -1,5 +1,5 @@
-//! A real etcd of the test's own, with TLS and client certificates, which machines of the lab reach: as others would run
-//! it for a cluster.
+//! A real etcd of the test's own, with TLS and client certificates, which machines of the lab reach: as others would
+//! run it for a cluster.
 
 use std::fs;
 use std::net::TcpListener;

@@ -1,5 +1,5 @@
-//! A real S3 server of the test's own, with TLS and credentials, which Pods of the metadata cluster reach: versitygw over a
-//! directory, or, with `CLUSTERWRIGHT_S3=seaweedfs`, SeaweedFS (`lab build storages`).
+//! A real S3 server of the test's own, with TLS and credentials, which Pods of the metadata cluster reach: versitygw
+//! over a directory, or, with `CLUSTERWRIGHT_S3=seaweedfs`, SeaweedFS (`lab build storages`).
 
 use std::fs;
 use std::net::TcpListener;

@@ -91,8 +91,8 @@ pub fn refused(requests: &[Request]) -> Vec<&Request> {
     requests.iter().filter(of_rights).collect()
 }
 
-/// What executors asked for beyond the status of their own run, and the Secret that the keys of a backup are fetched into:
-/// a run's ServiceAccount has its name, and so has that of the Secret.
+/// What executors asked for beyond the status of their own run, and the Secret that the keys of a backup are fetched
+/// into: a run's ServiceAccount has its name, and so has that of the Secret.
 pub fn beyond_own_run(requests: &[Request]) -> Vec<&Request> {
     let own = |request: &&Request| {
         let account = request.user.strip_prefix("system:serviceaccount:");

@@ -1,5 +1,5 @@
-//! A cluster whose etcd others run: its data is there and nowhere else, another cluster does not get into it, and all of
-//! it stays when the cluster is deleted.
+//! A cluster whose etcd others run: its data is there and nowhere else, another cluster does not get into it, and all
+//! of it stays when the cluster is deleted.
 
 use std::time::Duration;
 

@@ -46,14 +46,14 @@ pub struct Hooks {
     #[schemars(length(max = 8))]
     #[x_kube(merge_strategy = ListMerge::Map(vec!["name".into()]))]
     pub after_join: Vec<Hook>,
-    /// On each machine that gets another Kubernetes version, once its Pods have been moved away where they are, and before
-    /// its first step.
+    /// On each machine that gets another Kubernetes version, once its Pods have been moved away where they are, and
+    /// before its first step.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 8))]
     #[x_kube(merge_strategy = ListMerge::Map(vec!["name".into()]))]
     pub before_upgrade: Vec<Hook>,
-    /// On each machine that got another Kubernetes version, after its last step and before it takes Pods again. The next
-    /// machine waits for it.
+    /// On each machine that got another Kubernetes version, after its last step and before it takes Pods again. The
+    /// next machine waits for it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 8))]
     #[x_kube(merge_strategy = ListMerge::Map(vec!["name".into()]))]

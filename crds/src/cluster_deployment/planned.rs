@@ -14,7 +14,8 @@ pub struct RolloutPlan {
     #[schemars(length(max = 1024))]
     pub summary: String,
     /// What stands for the disruptive changes that are wanted: `clusterwright.dev/approve: plan.<digest>` approves them
-    /// all, on every machine. It stays the same while machines are done, and another change that disrupts has another one.
+    /// all, on every machine. It stays the same while machines are done, and another change that disrupts has another
+    /// one.
     #[serde(default)]
     #[schemars(length(max = 32))]
     pub digest: String,

@@ -7,9 +7,10 @@ use serde::{Deserialize, Serialize};
 /// Whether what is changed waits for a person before it disrupts a machine.
 #[derive(Serialize, Deserialize, Clone, Copy, Debug, Default, PartialEq, Eq, JsonSchema)]
 pub enum Approval {
-    /// Nothing that restarts what serves, and no drain for it, begins before `status.plan` is approved by the annotation
-    /// `clusterwright.dev/approve: plan.<digest>`; the status has the whole command. Repairs, joins, removals, renewals
-    /// of certificates, labels of Nodes, and settings that are taken up without a restart are not asked.
+    /// Nothing that restarts what serves, and no drain for it, begins before `status.plan` is approved by the
+    /// annotation `clusterwright.dev/approve: plan.<digest>`; the status has the whole command. Repairs, joins,
+    /// removals, renewals of certificates, labels of Nodes, and settings that are taken up without a restart are not
+    /// asked.
     Manual,
     /// It does not.
     #[default]
@@ -31,8 +32,8 @@ pub struct Rollout {
     #[schemars(range(min = 0, max = 604_800))]
     pub pause_seconds: i32,
     /// When machines may be disrupted for a change; at most 16. Absent: at any time. What has begun on a machine when a
-    /// window ends is finished there, and nothing more begins. Repairs, joins, removals and renewals of certificates wait
-    /// for no window.
+    /// window ends is finished there, and nothing more begins. Repairs, joins, removals and renewals of certificates
+    /// wait for no window.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 16))]
     pub windows: Vec<MaintenanceWindow>,
@@ -48,8 +49,8 @@ impl Default for Rollout {
 #[derive(Serialize, Deserialize, Clone, Debug, PartialEq, Eq, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct MaintenanceWindow {
-    /// When it opens, as in crontab: minute, hour, day of month, month, day of week. `0 2 * * SAT,SUN` is every Saturday
-    /// and Sunday at 2:00. It must open within a year.
+    /// When it opens, as in crontab: minute, hour, day of month, month, day of week. `0 2 * * SAT,SUN` is every
+    /// Saturday and Sunday at 2:00. It must open within a year.
     #[schemars(length(min = 9, max = 128), regex(pattern = r"^[0-9A-Za-z*,/-]+( +[0-9A-Za-z*,/-]+){4}$"))]
     pub schedule: String,
     /// The time zone that `schedule` is read in: a name of the IANA database, `Europe/Paris`. Default `Etc/UTC`. An

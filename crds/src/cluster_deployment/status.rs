@@ -202,8 +202,8 @@ pub struct ClusterDeploymentStatus {
     /// The backup that it was installed from, or is about to be.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub restored_from: Option<RestoredFrom>,
-    /// The components that each run installs, in these very versions and files, whatever the bundle's index says of newer
-    /// ones: those of `spec.versions`, and all others as they were resolved once for this Kubernetes version.
+    /// The components that each run installs, in these very versions and files, whatever the bundle's index says of
+    /// newer ones: those of `spec.versions`, and all others as they were resolved once for this Kubernetes version.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     pub components: Vec<ClusterComponent>,
@@ -268,8 +268,8 @@ pub struct ClusterDeploymentStatus {
     /// `Progressing`, `Paused`, `Deleting`; `Reconciling` or `Stalled`, `LockAvailable`, `ReplicasReverted`,
     /// `MachinesForgotten` and `RemovalsHeld` only while they say something; `Remediation` where a policy holds,
     /// `BackedUp` where a schedule is for the cluster, `EtcdDataHealthy` where etcd's members are its own,
-    /// `CertificatesValid` once it is installed, `AuthoritiesRotated` once a rotation was asked for,
-    /// `EtcdDefragmented` where their defragmentation is scheduled or was asked for, and `MaintenanceWindowsValid` where
+    /// `CertificatesValid` once it is installed, `AuthoritiesRotated` once a rotation was asked for, `EtcdDefragmented`
+    /// where their defragmentation is scheduled or was asked for, and `MaintenanceWindowsValid` where
     /// `spec.rollout.windows` has any.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 32), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]

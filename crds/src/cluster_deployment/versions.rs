@@ -20,8 +20,8 @@ pub struct Versions {
     /// Version of the CNI plugins without `v`, e.g. `1.9.0`. Absent: that of the bundle's table.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cni_plugins: Option<ComponentVersion>,
-    /// Version of etcd without `v`, e.g. `3.6.16`; not with `etcd.topology: External`. At most one minor above that of the
-    /// members, and never below their minor; an older patch is allowed. Absent: that of the bundle's table.
+    /// Version of etcd without `v`, e.g. `3.6.16`; not with `etcd.topology: External`. At most one minor above that of
+    /// the members, and never below their minor; an older patch is allowed. Absent: that of the bundle's table.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub etcd: Option<ComponentVersion>,
     /// Version of CoreDNS without `v`, e.g. `1.14.7`. Absent: that of the bundle's table.

@@ -65,8 +65,8 @@ pub struct Proxy {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 8, max = 256), regex(pattern = r"^https?://[A-Za-z0-9\[][-A-Za-z0-9.:\[\]]*/?$"))]
     pub https_proxy: Option<String>,
-    /// Hosts, domains and CIDRs that are reached without the proxy; at most 64. The machine itself, the networks of Pods
-    /// and Services, the cluster's domain and its endpoint are among them in any case.
+    /// Hosts, domains and CIDRs that are reached without the proxy; at most 64. The machine itself, the networks of
+    /// Pods and Services, the cluster's domain and its endpoint are among them in any case.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(
         length(max = 64),

@@ -3,7 +3,8 @@
 use kube::KubeSchema;
 use serde::{Deserialize, Serialize};
 
-/// The configuration of etcd's members, of an etcd on the cluster's machines. An edit restarts them one after the other.
+/// The configuration of etcd's members, of an etcd on the cluster's machines. An edit restarts them one after the
+/// other.
 #[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 #[x_kube(validation = Rule::new("has(self.heartbeatMillis) == has(self.electionMillis) && (!has(self.heartbeatMillis) || self.electionMillis >= 5 * self.heartbeatMillis)")

@@ -1,5 +1,5 @@
-//! Further flags of the control plane's components: those that no field of ours has, and that the cluster does not depend
-//! on.
+//! Further flags of the control plane's components: those that no field of ours has, and that the cluster does not
+//! depend on.
 
 use kube::core::{Message, Rule};
 use schemars::JsonSchema;
@@ -20,8 +20,8 @@ pub(super) const GATES_MESSAGE: &str =
 #[serde(transparent)]
 pub struct FlagValue(#[schemars(length(max = 1024), regex(pattern = r"^[ -~]*$"))] pub String);
 
-/// Refuses flags that have a field, and names that for each. The message is the same whichever it is: nothing bounds the
-/// length of a map's keys, so that an expression over them costs more than the API server allows.
+/// Refuses flags that have a field, and names that for each. The message is the same whichever it is: nothing bounds
+/// the length of a map's keys, so that an expression over them costs more than the API server allows.
 pub(super) fn without_typed(fields: &[(&str, &str)]) -> Rule {
     let names = list(fields.iter().map(|(flag, _)| *flag));
     let instead: Vec<String> = fields.iter().map(|(flag, field)| format!("{flag}: use {field}")).collect();

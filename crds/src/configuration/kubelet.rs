@@ -26,8 +26,8 @@ pub struct KubeletSettings {
     /// `memory`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub system_reserved: Option<ReservedResources>,
-    /// What Pods may not have because the kubelet and the container runtime need it. Default: by the machine's size, for
-    /// `cpu` and `memory`.
+    /// What Pods may not have because the kubelet and the container runtime need it. Default: by the machine's size,
+    /// for `cpu` and `memory`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kube_reserved: Option<ReservedResources>,
     /// Below what is left of a resource Pods are evicted at once. Signals that are not given keep their defaults.

@@ -51,8 +51,8 @@ pub struct MachineSettings {
     #[schemars(length(max = 64), inner(length(min = 1, max = 56), regex(pattern = r"^[a-zA-Z0-9][-_a-zA-Z0-9]*$")))]
     #[x_kube(merge_strategy = ListMerge::Set)]
     pub kernel_modules: Vec<String>,
-    /// Certificates of authorities, PEM, one each, that machines trust beside those of their distribution, e.g. that of a
-    /// mirror; at most 16, of at most 8192 characters. An edit restarts containerd, which reads them when it starts;
+    /// Certificates of authorities, PEM, one each, that machines trust beside those of their distribution, e.g. that of
+    /// a mirror; at most 16, of at most 8192 characters. An edit restarts containerd, which reads them when it starts;
     /// containers go on.
     #[serde(default, rename = "trustedCAs", skip_serializing_if = "Vec::is_empty")]
     #[schemars(

@@ -92,8 +92,8 @@ pub struct FrozenSettings {
     /// The Kubernetes version, as it is. Absent: not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kubernetes_version: Option<KubernetesVersion>,
-    /// Of each part of `spec.configuration` that is configured, e.g. `kubelet`; where a set of machines has another than
-    /// all others, also `kubelet/<MachineSet>`.
+    /// Of each part of `spec.configuration` that is configured, e.g. `kubelet`; where a set of machines has another
+    /// than all others, also `kubelet/<MachineSet>`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend("maxProperties" = 256))]
     pub configuration: BTreeMap<String, String>,

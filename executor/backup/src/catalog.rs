@@ -42,7 +42,7 @@ pub async fn list(store: &Store) -> Result<Found, BackupError> {
     let mut locations: BTreeMap<Location, Listed> = BTreeMap::new();
     let mut objects = store.list(None).await?;
     while let Some(object) = objects.try_next().await? {
-        let Some(location) = Location::of(&object.location) else { continue };
+        let Some(location) = Location::containing(&object.location) else { continue };
         let listed = locations.entry(location).or_default();
         listed.size += object.size;
         if object.location.filename() == Some(MANIFEST_FILE) {

@@ -29,8 +29,8 @@ enum Failure {
 }
 
 /// Passes the plain bytes of an object on, each piece after it was authenticated, and shows it to `seen`. Well only if
-/// the whole object is what its manifest says, as it is stored; the digest of the plain bytes is the caller's to compare.
-/// After an error some bytes may have been passed on.
+/// the whole object is what its manifest says, as it is stored; the digest of the plain bytes is the caller's to
+/// compare. After an error some bytes may have been passed on.
 pub async fn decrypt(
     source: &Source<'_>,
     object: &ObjectManifest,

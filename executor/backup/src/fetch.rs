@@ -11,12 +11,12 @@ use crate::source::Source;
 /// How often progress is reported at most.
 const REPORT: Duration = Duration::from_secs(1);
 
-/// Writes the snapshot, decrypted, into a sink, which is flushed and not closed. `progress` is called with the bytes that
-/// were written, at most once a second and at the end.
+/// Writes the snapshot, decrypted, into a sink, which is flushed and not closed. `progress` is called with the bytes
+/// that were written, at most once a second and at the end.
 ///
 /// Well only if everything agrees: size and SHA-256 of what is stored and of what was decrypted with the manifest, each
-/// chunk with its authentication, and the digest that etcd put at the snapshot's end. **After an error the sink may have
-/// got bytes, even all of them**: what it wrote may not be used.
+/// chunk with its authentication, and the digest that etcd put at the snapshot's end. **After an error the sink may
+/// have got bytes, even all of them**: what it wrote may not be used.
 pub async fn fetch(
     source: &Source<'_>,
     sink: &mut (impl AsyncWrite + Unpin),

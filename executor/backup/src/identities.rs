@@ -16,8 +16,8 @@ const KEY: &str = "AGE-SECRET-KEY-";
 pub struct Identities(Vec<Identity>);
 
 impl Identities {
-    /// Reads a file of `age-keygen`: an identity a line, comments and empty lines between them. Line ends of Windows and
-    /// a byte order mark do no harm. Errors name the line and what stands there instead (`IdentityInvalid`).
+    /// Reads a file of `age-keygen`: an identity a line, comments and empty lines between them. Line ends of Windows
+    /// and a byte order mark do no harm. Errors name the line and what stands there instead (`IdentityInvalid`).
     pub fn parse(file: &[u8]) -> Result<Self, BackupError> {
         let file = file.strip_prefix(b"\xef\xbb\xbf").unwrap_or(file);
         if file.starts_with(b"age-encryption.org/") || file.starts_with(b"-----BEGIN AGE ENCRYPTED FILE-----") {

@@ -22,7 +22,7 @@ impl Location {
     }
 
     /// The directory that an object is in; none for an object at the top.
-    pub fn of(object: &Path) -> Option<Self> {
+    pub fn containing(object: &Path) -> Option<Self> {
         let (directory, _) = object.as_ref().rsplit_once('/')?;
         Self::parse(directory).ok()
     }
@@ -52,8 +52,8 @@ mod tests {
     fn a_location_stays_below_the_prefix() {
         let location = Location::parse("paris/uid/20260301T120000Z-k3x9").unwrap();
         assert_eq!(location.object("manifest.json").as_ref(), "paris/uid/20260301T120000Z-k3x9/manifest.json");
-        assert_eq!(Location::of(&location.object("manifest.json")), Some(location));
-        assert_eq!(Location::of(&Path::from("manifest.json")), None);
+        assert_eq!(Location::containing(&location.object("manifest.json")), Some(location));
+        assert_eq!(Location::containing(&Path::from("manifest.json")), None);
         for wrong in ["", "/", "a//b", "../a", "a/./b", "/a", "a/"] {
             assert!(Location::parse(wrong).is_err(), "{wrong:?}");
         }

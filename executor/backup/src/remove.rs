@@ -40,7 +40,9 @@ pub async fn remove_backup(store: &Store, location: &str, backup: &str) -> Resul
 
 async fn remove_all(store: &Store, location: &Location) -> Result<(), BackupError> {
     let objects: Vec<_> = store.list(Some(location.path())).await?.try_collect().await?;
-    if let Some(deeper) = objects.iter().find(|object| Location::of(&object.location).as_ref() != Some(location)) {
+    if let Some(deeper) =
+        objects.iter().find(|object| Location::containing(&object.location).as_ref() != Some(location))
+    {
         let problem = format!("it is that of no backup: it has {} below it", deeper.location);
         return Err(store.failed(format!("delete {location}"), StorageFailure::Rejected, problem));
     }

@@ -47,8 +47,8 @@ fn builder(inputs: &S3Inputs, credentials: &Credentials, retries: usize) -> Resu
     let secret = credentials.secret_access_key.as_ref().ok_or_else(|| missing("secretAccessKey"))?;
     let backoff =
         BackoffConfig { init_backoff: Duration::from_millis(500), max_backoff: Duration::from_secs(8), base: 2.0 };
-    // The checksum headers of newer SDKs (CRC64 and the like), which many servers do not know, are not sent. Objects are
-    // deleted one by one: not every server knows DeleteObjects.
+    // The checksum headers of newer SDKs (CRC64 and the like), which many servers do not know, are not sent. Objects
+    // are deleted one by one: not every server knows DeleteObjects.
     let mut builder = AmazonS3Builder::new()
         .with_endpoint(endpoint(inputs))
         .with_bucket_name(&inputs.bucket)

@@ -12,8 +12,8 @@ use crate::source::Source;
 /// The most that a bundle may hold. Ours have some hundred KiB.
 const MOST: u64 = 64 << 20;
 
-/// The files of the bundle by name: names are relative, and lead nowhere else. Errors: it is not what the manifest says,
-/// is larger than 64 MiB or no archive of such files (`BackupCorrupt`); it was encrypted for others
+/// The files of the bundle by name: names are relative, and lead nowhere else. Errors: it is not what the manifest
+/// says, is larger than 64 MiB or no archive of such files (`BackupCorrupt`); it was encrypted for others
 /// (`IdentityDoesNotMatch`); or those of the storage.
 pub async fn unpack(source: &Source<'_>) -> Result<BTreeMap<String, Vec<u8>>, BackupError> {
     let object = &source.manifest().bundle;

@@ -48,8 +48,8 @@ pub async fn verify_stored(store: &Store, wanted: &VerificationInputs) -> Result
 }
 
 /// Reads all that a backup's manifest names, decrypts it, and passes the snapshot on to a sink. Returns the files of
-/// its bundle. Errors: as those of [`verify_stored`]; what was decrypted is not what the manifest says, or the bundle is of
-/// another cluster (`BackupCorrupt`); or it was encrypted for others (`IdentityDoesNotMatch`).
+/// its bundle. Errors: as those of [`verify_stored`]; what was decrypted is not what the manifest says, or the bundle
+/// is of another cluster (`BackupCorrupt`); or it was encrypted for others (`IdentityDoesNotMatch`).
 pub async fn verify_decrypted(
     source: &Source<'_>,
     wanted: &VerificationInputs,

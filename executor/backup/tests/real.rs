@@ -1,5 +1,5 @@
-//! Backups of real members of etcd into a directory, and into the bucket of a real S3 server. Their programs are found in
-//! `CLUSTERWRIGHT_CACHE`, as `lab build programs` puts them there.
+//! Backups of real members of etcd into a directory, and into the bucket of a real S3 server. Their programs are found
+//! in `CLUSTERWRIGHT_CACHE`, as `lab build programs` puts them there.
 
 #[cfg(test)]
 #[path = "real/bucket.rs"]

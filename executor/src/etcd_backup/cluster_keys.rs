@@ -1,6 +1,6 @@
 //! Whether the keys in a backup are those that its cluster has today: with others, nothing that the API server stored
-//! can be decrypted. Authorities and the key of service accounts are rotated: nothing in etcd depends on them. So are keys
-//! that encrypt: machines must have those that the snapshot was encrypted with.
+//! can be decrypted. Authorities and the key of service accounts are rotated: nothing in etcd depends on them. So are
+//! keys that encrypt: machines must have those that the snapshot was encrypted with.
 
 use std::collections::BTreeMap;
 
@@ -36,8 +36,8 @@ pub(super) enum Difference {
     FormerKey(String),
 }
 
-/// How today's keys (the data of a Secret) differ from those of a backup (the Secret); none: what is in the backup can be
-/// used with them. Errors: one of both is none, in words that hold nothing of it.
+/// How today's keys (the data of a Secret) differ from those of a backup (the Secret); none: what is in the backup can
+/// be used with them. Errors: one of both is none, in words that hold nothing of it.
 pub(super) fn difference(stored: &[u8], today: &[u8]) -> Result<Option<Difference>, String> {
     // The error of the parser would show what it found.
     let stored: Stored = serde_json::from_slice(stored).map_err(|_| "pki.json is no Secret".to_owned())?;

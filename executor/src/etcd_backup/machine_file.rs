@@ -1,5 +1,5 @@
-//! A file on a machine that is being written: a command over SSH reads it from its standard input. It is whole only once
-//! the command has said so after the end of the stream; until then, ending the command leaves a part.
+//! A file on a machine that is being written: a command over SSH reads it from its standard input. It is whole only
+//! once the command has said so after the end of the stream; until then, ending the command leaves a part.
 
 use std::io;
 use std::process::Stdio;

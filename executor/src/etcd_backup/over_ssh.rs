@@ -2,16 +2,16 @@
 
 use crate::ssh::Route;
 
-/// The words of a command that runs `remote` on a host, over the connection that Ansible has to it, or over one of its own
-/// that ends with it.
+/// The words of a command that runs `remote` on a host, over the connection that Ansible has to it, or over one of its
+/// own that ends with it.
 pub fn over_ssh(route: &Route, remote: &str) -> Vec<String> {
     let mut words = ssh(route);
     words.extend(["-T", "host", remote].map(str::to_owned));
     words
 }
 
-/// The words of a command that connects to an address of a host, over the connection that Ansible has to it, or over one
-/// of its own that ends with it. `remote` is what is run there; without it sshd connects, if it allows that.
+/// The words of a command that connects to an address of a host, over the connection that Ansible has to it, or over
+/// one of its own that ends with it. `remote` is what is run there; without it sshd connects, if it allows that.
 pub fn connecting(route: &Route, remote: Option<&str>, address: &str) -> Vec<String> {
     let Some(remote) = remote else {
         let mut words = ssh(route);

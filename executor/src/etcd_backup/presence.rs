@@ -1,5 +1,5 @@
-//! Whether the program that makes or stages a backup is still there: it locks the file with its settings for as long as it lives. A
-//! run that was stopped waits for it to take back what it had begun, before its Pod ends.
+//! Whether the program that makes or stages a backup is still there: it locks the file with its settings for as long as
+//! it lives. A run that was stopped waits for it to take back what it had begun, before its Pod ends.
 
 use std::fs::File;
 use std::io;

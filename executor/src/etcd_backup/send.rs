@@ -12,8 +12,8 @@ use super::staging_settings::Sending;
 use crate::guard::call::head;
 use crate::secrets::{Secrets, without_newline};
 
-/// Sends it. The machine has the file whole only if this succeeds: the stream's end is sent after every check has passed,
-/// and before it the command is ended.
+/// Sends it. The machine has the file whole only if this succeeds: the stream's end is sent after every check has
+/// passed, and before it the command is ended.
 pub(super) async fn send(
     inputs: &StagingInputs,
     secrets: &Secrets,

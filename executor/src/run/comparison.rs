@@ -1,5 +1,5 @@
-//! A comparison: of each step the probe alone, on each host for itself. One that differs stays in the run for the probes
-//! of the steps after it, and stops no other one.
+//! A comparison: of each step the probe alone, on each host for itself. One that differs stays in the run for the
+//! probes of the steps after it, and stops no other one.
 
 use std::path::Path;
 use std::{fs, io};

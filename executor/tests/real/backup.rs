@@ -1,5 +1,5 @@
-//! A backup of a real etcd over a real SSH connection and through the guard, into a directory. etcd's programs are found
-//! as those of `modules.rs`: in `CLUSTERWRIGHT_CACHE`.
+//! A backup of a real etcd over a real SSH connection and through the guard, into a directory. etcd's programs are
+//! found as those of `modules.rs`: in `CLUSTERWRIGHT_CACHE`.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -37,7 +37,8 @@ pub fn version_after(deployment: &ClusterDeployment, begun: KubernetesVersion) -
 }
 
 /// The variable that freezes the components into a run: `{NAME: {version, digests: {ARCHITECTURE: SHA256}}}`, and
-/// `field` where the spec names the version; none: nothing is known of them, and the first machine that looks finds them.
+/// `field` where the spec names the version; none: nothing is known of them, and the first machine that looks finds
+/// them.
 pub fn variable(deployment: &ClusterDeployment, intent: Intent) -> Option<Value> {
     let known = Known::of(deployment, version_of(deployment, intent));
     let of_table =
@@ -149,8 +150,8 @@ impl Known {
         known.cloned().unwrap_or_else(new)
     }
 
-    /// For the status, with those that the spec names before those of the table. One that it named stays until the table
-    /// has been asked.
+    /// For the status, with those that the spec names before those of the table. One that it named stays until the
+    /// table has been asked.
     fn with(self, named: Vec<Component>) -> Vec<ClusterComponent> {
         let is_named = |name: &str| named.iter().any(|there| there.name == name);
         let left = self.pinned.into_iter();

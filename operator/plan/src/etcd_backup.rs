@@ -88,8 +88,8 @@ pub fn plan(observed: &Observed<'_>) -> Plan<Action, EtcdBackupStatus> {
     plan
 }
 
-/// Whether something of it may be in the storage that is removed before it goes, and nothing holds it: it begins now, or
-/// somebody took the finalizer off.
+/// Whether something of it may be in the storage that is removed before it goes, and nothing holds it: it begins now,
+/// or somebody took the finalizer off.
 fn is_to_be_held(observed: &Observed<'_>, actions: &[Action]) -> bool {
     let backup = observed.backup;
     let is_stored = backup.status.as_ref().is_some_and(|status| status.backup.is_some());

@@ -35,8 +35,8 @@ pub enum Action {
     Delete(Box<EtcdBackup>),
 }
 
-/// The backup of a cluster that is made out of turn, for this moment, as the schedule makes its own: it is verified where
-/// the schedule has any verified, and kept and deleted with the others.
+/// The backup of a cluster that is made out of turn, for this moment, as the schedule makes its own: it is verified
+/// where the schedule has any verified, and kept and deleted with the others.
 pub fn backup_between(schedule: &EtcdBackupSchedule, deployment: &ClusterDeployment, moment: Timestamp) -> EtcdBackup {
     let verify = schedule.spec.verify.as_ref().map(|verify| verify.of_backup());
     backup::make(schedule, Target::Cluster(deployment), moment, verify)

@@ -82,7 +82,7 @@ fn phase(restore: &EtcdRestore) -> Option<RestorePhase> {
 
 /// Decides.
 pub fn plan(observed: &Observed<'_>) -> Plan<Action, EtcdRestoreStatus> {
-    let runs = Runs::of(observed);
+    let runs = Runs::new(observed);
     let mut plan = match is_over(observed.restore) {
         true => Plan {
             actions: Vec::new(),

@@ -81,8 +81,8 @@ pub fn wait(node: &NodeSeen, now: Timestamp) -> Option<SignedDuration> {
     (!since.is_negative() && since < WRITE_INTERVAL).then(|| WRITE_INTERVAL - since)
 }
 
-/// Keys that the kubelet registered the Node with do not go when they are not applied any more, and taints are one list:
-/// another's must not be lost in between.
+/// Keys that the kubelet registered the Node with do not go when they are not applied any more, and taints are one
+/// list: another's must not be lost in between.
 fn merge(node: &NodeSeen, labels: &Fields, taints: &Taints) -> Option<Value> {
     if labels.remove.is_empty() && !taints.is_changed {
         return None;

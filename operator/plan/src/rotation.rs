@@ -135,8 +135,8 @@ pub struct Authorities {
 }
 
 impl Authorities {
-    /// The digest of each, by its name in statuses: of members of etcd beside control planes, of what Pods are to trust, and
-    /// of what etcd has stored, under names of their own.
+    /// The digest of each, by its name in statuses: of members of etcd beside control planes, of what Pods are to
+    /// trust, and of what etcd has stored, under names of their own.
     pub fn digests(&self, etcd: EtcdTopology) -> BTreeMap<String, String> {
         let rings = self.rings.iter().map(|(subject, ring)| (subject.name().to_owned(), ring.digest()));
         let pods = self.rings.get(&Subject::Ca).map(|ring| (PODS.to_owned(), ring.trust()));

@@ -142,8 +142,8 @@ pub fn applied(machine: &Machine, host: &str, runs: &[&PlaybookRun]) -> Option<A
     Some(applied)
 }
 
-/// The step after which a machine has the Kubernetes version of its run. An upgrade is over with its last one: what hooks
-/// do afterwards is part of it.
+/// The step after which a machine has the Kubernetes version of its run. An upgrade is over with its last one: what
+/// hooks do afterwards is part of it.
 fn brings_version(role: Role, run: &PlaybookRun) -> Step {
     let step = joins_by(role);
     let is_upgrade = run.spec.intent == Intent::Upgrade && run.spec.steps.contains(&step);

@@ -65,8 +65,8 @@ impl Default for Beside<'_> {
     }
 }
 
-/// The name of the next attempt at something that is done to an object, after the last one at that time: everyone who sees
-/// the same makes the same.
+/// The name of the next attempt at something that is done to an object, after the last one at that time: everyone who
+/// sees the same makes the same.
 pub(crate) fn attempt_name(verb: &str, object: &ObjectMeta, last: Option<&Time>) -> String {
     let (uid, name) = (object.uid.as_deref().unwrap_or_default(), object.name.as_deref().unwrap_or_default());
     let last = last.map(|time| time.0.to_string()).unwrap_or_default();

@@ -1,5 +1,5 @@
-//! One simulated world for the planners' tests: a namespace with any number of clusters, what the API server, executors,
-//! machines and people do there, and promises that are checked after every write.
+//! One simulated world for the planners' tests: a namespace with any number of clusters, what the API server,
+//! executors, machines and people do there, and promises that are checked after every write.
 
 mod api;
 pub mod authorities;

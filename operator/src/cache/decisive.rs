@@ -1,5 +1,5 @@
-//! Changes of ClusterDeployments that others decide by. While a run works, its cluster's status is written every second:
-//! that wakes none of the cluster's Machines.
+//! Changes of ClusterDeployments that others decide by. While a run works, its cluster's status is written every
+//! second: that wakes none of the cluster's Machines.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};

@@ -49,7 +49,8 @@ impl Cache {
         self.undecodable.find(|object| object.kind == K::kind(&()) && object.namespace == namespace).is_some()
     }
 
-    /// Why nothing must be done now for an object of the namespace that is decided by these, each given by kind and name.
+    /// Why nothing must be done now for an object of the namespace that is decided by these, each given by kind and
+    /// name.
     pub(crate) fn hold_of(&self, namespace: &str, needed: &[(&str, &str)]) -> Option<String> {
         let found = self.undecodable.find(|object| {
             object.namespace == namespace && needed.contains(&(object.kind.as_str(), object.name.as_str()))

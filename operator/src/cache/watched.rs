@@ -53,8 +53,8 @@ impl<K: Kind> Watched<K> {
         self.store.get(&ObjectRef::new(name).within(namespace))
     }
 
-    /// The objects of a namespace for which `wanted` holds, in the order of their names. It goes over all of them: where
-    /// there is a key, [`Watched::with`] does not.
+    /// The objects of a namespace for which `wanted` holds, in the order of their names. It goes over all of them:
+    /// where there is a key, [`Watched::with`] does not.
     pub fn list(&self, namespace: &str, wanted: impl Fn(&K) -> bool) -> Vec<Arc<K>> {
         let index = self.index.read();
         index.all(namespace).filter(|object| wanted(object)).cloned().collect()

@@ -1,6 +1,6 @@
 //! The backup that a cluster begins with: what is observed of it and of its keys, and how they get into the cluster's
-//! Secret. What fetches them may write one Secret that is there for nothing else; the cluster's own is made from it here,
-//! once it is known to hold keys.
+//! Secret. What fetches them may write one Secret that is there for nothing else; the cluster's own is made from it
+//! here, once it is known to hold keys.
 
 use std::sync::Arc;
 

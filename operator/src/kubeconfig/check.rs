@@ -1,5 +1,5 @@
-//! The check of a kubeconfig: it can run programs and read files of whoever loads it, so only addresses, certificates and
-//! tokens that are written out in it are taken.
+//! The check of a kubeconfig: it can run programs and read files of whoever loads it, so only addresses, certificates
+//! and tokens that are written out in it are taken.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;

@@ -23,8 +23,8 @@ pub(super) fn resumed_at(lease: &Lease) -> Option<Timestamp> {
     annotations.get(annotation::RESUMED_AT)?.parse().ok()
 }
 
-/// Whether one Lease is of a store that was set back since the other was seen: it changed hands less often, or its holder
-/// renewed it less far.
+/// Whether one Lease is of a store that was set back since the other was seen: it changed hands less often, or its
+/// holder renewed it less far.
 pub(super) fn is_older(lease: &Lease, before: &Lease) -> bool {
     let is_the_same = lease.metadata.uid == before.metadata.uid;
     if is_the_same && read(lease).transitions < read(before).transitions {
@@ -40,8 +40,8 @@ pub(super) fn is_older(lease: &Lease, before: &Lease) -> bool {
 }
 
 /// The Lease with us in it. The times are for people: who leads is not decided by them. But a Lease that nobody renewed
-/// for long, or that says of an earlier renewal than was seen, may be one of an older store: that the store was taken up
-/// again is written with the write that takes the Lease, or renews it.
+/// for long, or that says of an earlier renewal than was seen, may be one of an older store: that the store was taken
+/// up again is written with the write that takes the Lease, or renews it.
 pub(super) fn held(
     seen: Option<&Lease>,
     name: &str,

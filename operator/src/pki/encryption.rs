@@ -1,5 +1,6 @@
-//! The keys that a cluster's Secrets are encrypted with in etcd: one encrypts, and while another one takes its place both
-//! decrypt. Former ones stay in the Secret of the cluster's keys, since backups of before need them; machines lose them.
+//! The keys that a cluster's Secrets are encrypted with in etcd: one encrypts, and while another one takes its place
+//! both decrypt. Former ones stay in the Secret of the cluster's keys, since backups of before need them; machines lose
+//! them.
 
 use std::collections::BTreeMap;
 

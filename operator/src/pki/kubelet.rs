@@ -1,5 +1,5 @@
-//! Client certificates of kubelets, for machines whose own are from an authority that is being replaced. From then on the
-//! kubelet renews it by itself.
+//! Client certificates of kubelets, for machines whose own are from an authority that is being replaced. From then on
+//! the kubelet renews it by itself.
 
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::ByteString;
@@ -28,8 +28,8 @@ pub fn files<'a>(
     Ok(data)
 }
 
-/// A client without any rights of an authority that does not sign yet: whoever refuses its certificate does not trust that
-/// one.
+/// A client without any rights of an authority that does not sign yet: whoever refuses its certificate does not trust
+/// that one.
 pub fn next_client(next: &Authority, now: Timestamp) -> Result<Data, PkiError> {
     let leaf = Leaf { common_name: "clusterwright:next-authority".into(), ..Leaf::default() };
     let made = next.issue(&leaf, SignedDuration::from_hours(24), now)?;

@@ -1,5 +1,5 @@
-//! An authority, or the key of service accounts, while another one takes its place: first the next one is trusted beside
-//! the one that signs, then it signs and the former one is trusted still.
+//! An authority, or the key of service accounts, while another one takes its place: first the next one is trusted
+//! beside the one that signs, then it signs and the former one is trusted still.
 
 use std::collections::BTreeMap;
 

@@ -13,8 +13,8 @@ use crate::context::Context;
 use crate::error::{Error, ResultExt};
 use crate::execute;
 
-/// What everybody may know of the cluster's authorities and keys; nothing where they cannot be read: what needs them says
-/// why.
+/// What everybody may know of the cluster's authorities and keys; nothing where they cannot be read: what needs them
+/// says why.
 pub fn seen(secret: &Secret) -> Authorities {
     let data = secret.data.clone().unwrap_or_default();
     let rings = Pki::from_data(&secret.name_any(), &data).map(|pki| pki.seen()).unwrap_or_default();

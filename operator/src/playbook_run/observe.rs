@@ -79,8 +79,8 @@ impl Observation {
         stage(&self.run, self.job.as_ref(), &self.pods)
     }
 
-    /// Whether the cache is not enough: a Job is to be made, something is not there, or the executor has ended, and what
-    /// it reported last may not have come yet.
+    /// Whether the cache is not enough: a Job is to be made, something is not there, or the executor has ended, and
+    /// what it reported last may not have come yet.
     pub(super) fn is_incomplete(&self) -> bool {
         match self.stage() {
             Stage::Preparing => true,

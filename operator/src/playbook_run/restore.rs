@@ -22,8 +22,8 @@ use crate::live;
 use crate::pki::find;
 use crate::pki::material::Data;
 
-/// What the run's `restoreRef` leads to, or, of an install, what its cluster begins with; none: it has none, or there is no
-/// such EtcdRestore.
+/// What the run's `restoreRef` leads to, or, of an install, what its cluster begins with; none: it has none, or there
+/// is no such EtcdRestore.
 pub(super) async fn seen(
     ctx: &Context,
     run: &PlaybookRun,

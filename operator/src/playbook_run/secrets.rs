@@ -58,8 +58,8 @@ pub(super) async fn freeze(
     execute::create_ours(ctx, &secret).await
 }
 
-/// Whether tokens to join are made in the cluster: `kubeadm init` writes that of an install, and machines that are upgraded
-/// have joined.
+/// Whether tokens to join are made in the cluster: `kubeadm init` writes that of an install, and machines that are
+/// upgraded have joined.
 pub(super) fn mints_tokens(intent: Intent) -> bool {
     ![Intent::Install, Intent::Upgrade].contains(&intent)
 }

@@ -9,8 +9,8 @@ use plan::node_metadata::NodeWrite;
 use crate::error::chain;
 use crds::names::NODE_FIELD_MANAGER;
 
-/// Writes the Node, if it is the one, and the version, that was seen. What the API answers is no error: it is shown, and
-/// hides nothing else of the Machine.
+/// Writes the Node, if it is the one, and the version, that was seen. What the API answers is no error: it is shown,
+/// and hides nothing else of the Machine.
 pub async fn write(client: Client, write: &NodeWrite) -> Option<NodeAnswer> {
     answer(try_write(&Api::all(client), write).await)
 }

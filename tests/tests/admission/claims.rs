@@ -16,7 +16,7 @@ struct Hosts {
 }
 
 impl Hosts {
-    fn of(server: &ApiServer, namespace: &str) -> Self {
+    fn new(server: &ApiServer, namespace: &str) -> Self {
         Self { api: Api::namespaced(server.client(), namespace) }
     }
 
@@ -49,7 +49,7 @@ async fn a_claimed_host_is_not_deleted_and_the_message_says_how_to_go_on() -> Re
     let server = ApiServer::shared().await?;
     let policies = lab::project::path(POLICIES).display().to_string();
     server.kubectl(&["apply", "--server-side", "--force-conflicts", "-f", &policies])?;
-    let hosts = Hosts::of(&server, "default");
+    let hosts = Hosts::new(&server, "default");
     hosts.create(claimed("kept")).await?;
     hosts.create(host("spare")).await?;
     let until = Instant::now() + Duration::from_secs(30);
@@ -87,7 +87,7 @@ async fn a_namespace_that_is_deleted_takes_its_claimed_hosts_with_it() -> Result
     let namespaces: Api<k8s_openapi::api::core::v1::Namespace> = Api::all(server.client());
     let namespace = serde_json::from_value(json!({ "metadata": { "name": "goes" } }))?;
     namespaces.create(&PostParams::default(), &namespace).await?;
-    let hosts = Hosts::of(&server, "goes");
+    let hosts = Hosts::new(&server, "goes");
     hosts.create(claimed("held")).await?;
     let until = Instant::now() + Duration::from_secs(30);
     while hosts.delete("held", true).await?.code == 200 {

@@ -1,6 +1,6 @@
-//! Where the control plane and etcd may stand: three stacked control planes, etcd on a machine of its own. The first ones
-//! have their certificates renewed, are given what they refuse, and are defragmented, backed up, restored and upgraded,
-//! too.
+//! Where the control plane and etcd may stand: three stacked control planes, etcd on a machine of its own. The first
+//! ones have their certificates renewed, are given what they refuse, and are defragmented, backed up, restored and
+//! upgraded, too.
 
 mod backup;
 mod certificates;

@@ -65,7 +65,8 @@ async fn a_certificate_of_a_stranger_for_other_names_or_that_has_expired_is_told
     futures::future::join_all(asked).await;
 }
 
-/// S3 allows 15 minutes. The client runs under a shifted clock, in a process of its own: a server in Go does not heed it.
+/// S3 allows 15 minutes. The client runs under a shifted clock, in a process of its own: a server in Go does not heed
+/// it.
 #[test]
 fn clocks_that_differ_are_said_to() {
     if let Some(endpoint) = std::env::var_os(SHIFTED) {

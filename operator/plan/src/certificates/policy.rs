@@ -33,8 +33,8 @@ impl RenewalPolicy {
         end.duration_since(now) <= self.renew_before
     }
 
-    /// Where certificates are written anyway, one with less left than this is made anew as well: what ends within days of
-    /// each other is renewed by one run. A new one always has more.
+    /// Where certificates are written anyway, one with less left than this is made anew as well: what ends within days
+    /// of each other is renewed by one run. A new one always has more.
     pub fn refresh_before(&self) -> SignedDuration {
         let more = self.renew_before + self.renew_before / 4;
         more.min((self.renew_before + self.validity) / 2)

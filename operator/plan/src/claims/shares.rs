@@ -32,8 +32,8 @@ pub enum Share<'a> {
 }
 
 impl Shares {
-    /// All Machines of a namespace that look for a Host choose in turn, control planes first, then in the order of their
-    /// age.
+    /// All Machines of a namespace that look for a Host choose in turn, control planes first, then in the order of
+    /// their age.
     pub fn new(machines: &[&Machine], hosts: &[&Host]) -> Self {
         let pool = Pool::new(hosts);
         let Claimants { held, free, queue } = Claimants::find(machines, hosts, &pool);

@@ -82,7 +82,8 @@ pub enum Action {
     DeleteRun(Box<PlaybookRun>),
     /// Record on this Host that its machine is fenced, if nobody has written the Host since it was read.
     MarkFenced(Box<Host>),
-    /// Raise the claim epoch of this Host above what its machine knows, if nobody has written the Host since it was read.
+    /// Raise the claim epoch of this Host above what its machine knows, if nobody has written the Host since it was
+    /// read.
     RaiseEpoch {
         /// The Host, as it was read.
         host: Box<Host>,

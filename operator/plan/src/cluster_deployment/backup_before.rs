@@ -1,5 +1,6 @@
 //! The backup that precedes an upgrade, or the rotation of an authority: it is the only way back. One of the last hour
-//! does; else it is made as the cluster's schedule makes its own. What no schedule is for has no storage to put one into.
+//! does; else it is made as the cluster's schedule makes its own. What no schedule is for has no storage to put one
+//! into.
 
 use crds::etcd_backup::BackupPhase;
 use crds::names::{annotation, condition};

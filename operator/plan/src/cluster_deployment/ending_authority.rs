@@ -62,7 +62,8 @@ impl Ending {
                 "authority {name} ended on {day}: nothing that it signed is believed, and it is too late to rotate it: make the cluster anew, with authorities of its own (docs/operations/certificates.md)"
             );
         }
-        let of_others = self.subject == Subject::EtcdCa && state.deployment.spec.etcd.topology == EtcdTopology::External;
+        let of_others =
+            self.subject == Subject::EtcdCa && state.deployment.spec.etcd.topology == EtcdTopology::External;
         let what = match of_others {
             true => "put the one that follows it beside it in ca.crt of the Secret of etcd.secretRef".to_owned(),
             false => format!("rotate it before: {}", rotate_authorities::command(state, self.subject)),

@@ -1,5 +1,5 @@
-//! How the keys of a backup come into a cluster's Secret: a Job of the executor's image fetches and decrypts them, and may
-//! write one Secret, which is there for nothing else. The operator makes the cluster's own from it.
+//! How the keys of a backup come into a cluster's Secret: a Job of the executor's image fetches and decrypts them, and
+//! may write one Secret, which is there for nothing else. The operator makes the cluster's own from it.
 
 use std::collections::BTreeMap;
 

@@ -54,7 +54,8 @@ pub struct Observed<'a> {
     pub schedules: &'a [&'a EtcdBackupSchedule],
     /// What the ConfigMaps with manifests hold.
     pub manifests: &'a Manifests,
-    /// Digest of the certificates in the Secret of `etcd.secretRef`, or what is wrong with it; none: etcd is not external.
+    /// Digest of the certificates in the Secret of `etcd.secretRef`, or what is wrong with it; none: etcd is not
+    /// external.
     pub etcd_client: Option<&'a Result<String, InputsProblem>>,
     /// Whether the Secret with the cluster's authorities is there.
     pub pki: bool,

@@ -25,8 +25,8 @@ pub(super) fn of_machine(
         .collect()
 }
 
-/// Whether a control plane has other files than its configuration refers to by now. While a ConfigMap cannot be read, that
-/// is a problem of its own.
+/// Whether a control plane has other files than its configuration refers to by now. While a ConfigMap cannot be read,
+/// that is a problem of its own.
 fn of_files(
     state: &ClusterState<'_>,
     member: &ClusterMachine<'_>,
@@ -62,8 +62,8 @@ fn of_registries(
     (has != wanted.as_ref()).then_some(Difference { is_disruptive, ..difference })
 }
 
-/// Whether a control plane speaks to an external etcd with the certificates that the Secret has by now. While the Secret
-/// cannot be read, that is a problem of its own.
+/// Whether a control plane speaks to an external etcd with the certificates that the Secret has by now. While the
+/// Secret cannot be read, that is a problem of its own.
 fn of_etcd_client(
     state: &ClusterState<'_>,
     member: &ClusterMachine<'_>,

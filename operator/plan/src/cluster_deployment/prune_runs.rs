@@ -1,6 +1,6 @@
 //! Prunes the history of a cluster: ended runs beyond the limit go, oldest first, and their logs with them; never one
-//! that a decision still needs. Probes and comparisons change nothing, and there may be many of them while an API is away: they are
-//! counted apart, so that they push nothing out.
+//! that a decision still needs. Probes and comparisons change nothing, and there may be many of them while an API is
+//! away: they are counted apart, so that they push nothing out.
 
 use std::collections::BTreeSet;
 

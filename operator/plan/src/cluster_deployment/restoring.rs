@@ -52,8 +52,8 @@ fn own<'a>(state: &ClusterState<'a>) -> impl Iterator<Item = &'a EtcdBackup> {
     state.observed.backups.iter().copied().filter(|backup| is_own(state, backup) && !backup.is_deleting())
 }
 
-/// Whether it was stored of this very ClusterDeployment: `<cluster>/<UID>/...`, since a namesake of before has backups of
-/// its own.
+/// Whether it was stored of this very ClusterDeployment: `<cluster>/<UID>/...`, since a namesake of before has backups
+/// of its own.
 pub(super) fn is_own(state: &ClusterState<'_>, backup: &EtcdBackup) -> bool {
     let content = backup.status.as_ref().and_then(|status| status.backup.as_ref());
     content.is_some_and(|content| content.location.split('/').nth(1) == Some(state.uid()))

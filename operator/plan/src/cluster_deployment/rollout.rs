@@ -1,6 +1,6 @@
-//! The rollout of what was changed: what is still to be done to machines that stay, and whether machines may be disrupted
-//! for it now. They may once a person has approved it, where that is wanted, and in a maintenance window, where there are
-//! any.
+//! The rollout of what was changed: what is still to be done to machines that stay, and whether machines may be
+//! disrupted for it now. They may once a person has approved it, where that is wanted, and in a maintenance window,
+//! where there are any.
 
 mod approval;
 pub(super) mod canaries;

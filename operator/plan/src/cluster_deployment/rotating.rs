@@ -30,8 +30,9 @@ fn parts(state: &ClusterState<'_>, machine: &ClusterMachine<'_>) -> impl Iterato
     }))
 }
 
-/// How what was applied to a machine differs from the cluster's authorities and keys. What was replaced without a rotation
-/// is brought to nobody, and neither is anything to a machine of which nothing is known while nothing is rotated.
+/// How what was applied to a machine differs from the cluster's authorities and keys. What was replaced without a
+/// rotation is brought to nobody, and neither is anything to a machine of which nothing is known while nothing is
+/// rotated.
 pub(super) fn of_machine(
     state: &ClusterState<'_>,
     machine: &ClusterMachine<'_>,
@@ -48,7 +49,8 @@ pub(super) fn of_machine(
     lacks.chain(pods(state, machine, applied)).chain(secrets(state, machine, applied)).collect()
 }
 
-/// Whether Pods of the machine may still trust the former authority alone, while all machines trust the next one by now.
+/// Whether Pods of the machine may still trust the former authority alone, while all machines trust the next one by
+/// now.
 fn pods(
     state: &ClusterState<'_>,
     machine: &ClusterMachine<'_>,
@@ -63,8 +65,8 @@ fn pods(
     is_due.then(|| Difference { drains: role == Role::Worker, ..difference() })
 }
 
-/// Whether Secrets in etcd may be encrypted with the former key still, while all API servers encrypt with the next one by
-/// now. Each control plane looks for itself, after it has the next one: whoever is the last proves it of all.
+/// Whether Secrets in etcd may be encrypted with the former key still, while all API servers encrypt with the next one
+/// by now. Each control plane looks for itself, after it has the next one: whoever is the last proves it of all.
 fn secrets(
     state: &ClusterState<'_>,
     machine: &ClusterMachine<'_>,

@@ -82,7 +82,8 @@ fn pki_missing(state: &ClusterState<'_>) -> Option<Problem> {
     })
 }
 
-/// A store that was set back to before an upgrade wants the version of that time; no machine is brought to an older one.
+/// A store that was set back to before an upgrade wants the version of that time; no machine is brought to an older
+/// one.
 fn version_older(state: &ClusterState<'_>) -> Option<Problem> {
     let wanted = state.deployment.spec.kubernetes_version;
     let (machine, highest) = upgrade::highest(state).filter(|(_, highest)| *highest > wanted)?;

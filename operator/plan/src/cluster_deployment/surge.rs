@@ -1,4 +1,5 @@
-//! Surge: machines that join a set of workers before others of it are drained for a change, and leave when all are brought.
+//! Surge: machines that join a set of workers before others of it are drained for a change, and leave when all are
+//! brought.
 
 use crds::placement::WorkerSet;
 use crds::step::Role;

@@ -42,8 +42,8 @@ impl<'a> Tried<'a> {
         attempts::retry_decision(&tried, &policy, state.observed.now)
     }
 
-    /// Whether the last run with these steps on the machine was for this, and went well: what differs all the same would
-    /// do so for ever.
+    /// Whether the last run with these steps on the machine was for this, and went well: what differs all the same
+    /// would do so for ever.
     pub fn is_in_vain(&self, state: &ClusterState<'_>, machine: &ClusterMachine<'_>, steps: &[Step]) -> bool {
         let RetryDecision::Done { run, .. } = self.decision(state, machine, steps) else { return false };
         let is_same = |run: &&&PlaybookRun| plays(run, steps) && attempts::is_about(run, machine.uid());

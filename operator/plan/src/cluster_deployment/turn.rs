@@ -11,8 +11,8 @@ pub(super) fn in_the_way(state: &ClusterState<'_>) -> Option<String> {
     membership.leaving_in_the_way().or_else(|| membership.run_in_the_way(None))
 }
 
-/// Why nothing is done to a control plane or a machine of etcd now. One that is tried again may itself be why etcd or the
-/// API is not well.
+/// Why nothing is done to a control plane or a machine of etcd now. One that is tried again may itself be why etcd or
+/// the API is not well.
 pub(super) fn why_not_now(state: &ClusterState<'_>, tried: Option<&ClusterMachine<'_>>) -> Option<String> {
     let is_other = |machine: &&ClusterMachine<'_>| {
         machine.machine.spec.role != Role::Worker && tried.is_none_or(|tried| tried.uid() != machine.uid())

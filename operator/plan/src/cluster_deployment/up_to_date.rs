@@ -1,5 +1,5 @@
-//! Whether the cluster is as its spec wants it. What was edited is named here with the machines that do not have it, for
-//! as long as they do not; so are Nodes that do not have their labels, annotations and taints yet.
+//! Whether the cluster is as its spec wants it. What was edited is named here with the machines that do not have it,
+//! for as long as they do not; so are Nodes that do not have their labels, annotations and taints yet.
 
 use std::collections::BTreeMap;
 

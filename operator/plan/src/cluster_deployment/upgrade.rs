@@ -70,8 +70,8 @@ pub(super) fn is_everywhere(state: &ClusterState<'_>, version: KubernetesVersion
     state.installed.is_some() && nodes.peek().is_some() && nodes.all(|node| version_of(node) == Some(version))
 }
 
-/// Why no machine joins, and no setting is brought to one: the steps that do so would bring a kubelet that is newer than
-/// the API servers.
+/// Why no machine joins, and no setting is brought to one: the steps that do so would bring a kubelet that is newer
+/// than the API servers.
 pub(super) fn in_the_way(state: &ClusterState<'_>) -> Option<String> {
     let upgrade = state.upgrade.as_ref().filter(|upgrade| upgrade.has_begun)?;
     let first = upgrade.control_planes().next()?;
@@ -91,7 +91,8 @@ pub(super) fn is_stale(state: &ClusterState<'_>, at: Timestamp) -> bool {
     after(at, PREFLIGHT_HOLDS) < state.observed.now
 }
 
-/// Whether all that the version needs lies ready on a machine, and preflight found nothing there of late that blocks it.
+/// Whether all that the version needs lies ready on a machine, and preflight found nothing there of late that blocks
+/// it.
 pub(super) fn is_prefetched(
     state: &ClusterState<'_>,
     machine: &ClusterMachine<'_>,

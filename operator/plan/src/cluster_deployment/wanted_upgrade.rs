@@ -15,7 +15,8 @@ pub(super) struct Upgrade<'a> {
     pub wanted: KubernetesVersion,
     /// Runs bring that version by now: it cannot be taken back.
     pub has_begun: bool,
-    /// Machines that do not have it yet, by role: first one that is drained for it, then the one on which the cluster began.
+    /// Machines that do not have it yet, by role: first one that is drained for it, then the one on which the cluster
+    /// began.
     pub due: Vec<ClusterMachine<'a>>,
 }
 

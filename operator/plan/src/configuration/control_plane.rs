@@ -1,5 +1,5 @@
-//! The part of API server, controller-manager and scheduler: one, since a control plane has all of it or nothing. What is
-//! referred to is not in it: `files` has that.
+//! The part of API server, controller-manager and scheduler: one, since a control plane has all of it or nothing. What
+//! is referred to is not in it: `files` has that.
 
 use std::collections::BTreeMap;
 

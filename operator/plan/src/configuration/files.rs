@@ -1,5 +1,5 @@
-//! Files that the configuration of a control plane refers to: each the value of one key of a ConfigMap. Their content is
-//! not in the spec, so that statuses remember a digest of it beside the parts.
+//! Files that the configuration of a control plane refers to: each the value of one key of a ConfigMap. Their content
+//! is not in the spec, so that statuses remember a digest of it beside the parts.
 
 use std::collections::BTreeMap;
 

@@ -13,7 +13,7 @@ pub struct Observed<'a> {
     pub deployments: &'a [&'a ClusterDeployment],
     /// EtcdBackups with the label of the schedule.
     pub backups: &'a [&'a EtcdBackup],
-    /// EtcdRestores of the namespace. None: not all of them, or of the ClusterDeployments, can be read, and no backup is
-    /// deleted.
+    /// EtcdRestores of the namespace. None: not all of them, or of the ClusterDeployments, can be read, and no backup
+    /// is deleted.
     pub restores: Option<&'a [&'a EtcdRestore]>,
 }

@@ -15,8 +15,8 @@ use crate::moment::day_and_clock;
 use crate::size::size;
 use crate::store::is_believed;
 
-/// The approval to replace the data: for this backup on these machines, and for one attempt. None outlives a look at the
-/// machines after which the store may be an older one: what was approved then may have been done since.
+/// The approval to replace the data: for this backup on these machines, and for one attempt. None outlives a look at
+/// the machines after which the store may be an older one: what was approved then may have been done since.
 pub(super) fn of_restore(
     observed: &Observed<'_>,
     deployment: &ClusterDeployment,

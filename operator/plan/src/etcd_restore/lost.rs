@@ -14,7 +14,8 @@ pub(super) struct Lost {
     pub attempt: usize,
 }
 
-/// None where that run is there, or is one that touches nothing before an approval. `name_of` names the run of an attempt.
+/// None where that run is there, or is one that touches nothing before an approval. `name_of` names the run of an
+/// attempt.
 pub(super) fn lost(observed: &Observed<'_>, name_of: impl Fn(Doing, usize) -> String) -> Option<Lost> {
     let restore = observed.restore;
     let name = &restore.status.as_ref()?.run_ref.as_ref()?.name;

@@ -34,7 +34,7 @@ pub(super) struct Runs<'a> {
 }
 
 impl<'a> Runs<'a> {
-    pub fn of(observed: &Observed<'a>) -> Self {
+    pub fn new(observed: &Observed<'a>) -> Self {
         let with = |step: Step| {
             let uid = observed.restore.uid();
             owned_by(observed.runs, uid, |run| run.spec.steps.contains(&step))

@@ -18,8 +18,8 @@ pub enum Action {
         /// The machine.
         identity: HostIdentity,
     },
-    /// Raise the claim epoch of a Host whose machine is clean to the one that the machine knows, if nobody has written the
-    /// Host since it was read.
+    /// Raise the claim epoch of a Host whose machine is clean to the one that the machine knows, if nobody has written
+    /// the Host since it was read.
     RaiseEpoch {
         /// The Host, as it was read.
         host: Box<Host>,

@@ -18,8 +18,8 @@ pub struct HostObserved<'a> {
     pub now: Timestamp,
     /// When Hosts are probed.
     pub schedule: ProbeSchedule,
-    /// Hosts of the namespace: all of them where [`super::looks_at_pool`], else those that have something in common with
-    /// this one that only one machine has ([`crate::claims::identity_keys`]).
+    /// Hosts of the namespace: all of them where [`super::looks_at_pool`], else those that have something in common
+    /// with this one that only one machine has ([`crate::claims::identity_keys`]).
     pub hosts: &'a [Arc<Host>],
     /// The operator's probes of the namespace.
     pub probes: &'a [Arc<PlaybookRun>],

@@ -1,4 +1,5 @@
-//! Whether the Host is older than its machine: what the guard there knows by the last probe, or by its refusal of a run.
+//! Whether the Host is older than its machine: what the guard there knows by the last probe, or by its refusal of a
+//! run.
 
 use crds::conditions::{self, Statement};
 use crds::names::condition;

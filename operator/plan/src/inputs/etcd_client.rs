@@ -1,5 +1,5 @@
-//! How API servers speak to an external etcd: what the Secret of `etcd.secretRef` must hold. Its values are looked at and
-//! never repeated. Whether certificate and key belong together, and whether etcd accepts them, a machine finds out.
+//! How API servers speak to an external etcd: what the Secret of `etcd.secretRef` must hold. Its values are looked at
+//! and never repeated. Whether certificate and key belong together, and whether etcd accepts them, a machine finds out.
 
 use std::collections::BTreeMap;
 

@@ -73,7 +73,7 @@ mod tests {
 
     use super::{BackupStorage, StorageSeen, storage};
 
-    fn of(spec: &Value) -> BackupStorage {
+    fn storage_with(spec: &Value) -> BackupStorage {
         serde_json::from_value(json!({
             "apiVersion": "clusterwright.dev/v1alpha1", "kind": "BackupStorage", "metadata": { "name": "s" }, "spec": spec
         }))
@@ -87,7 +87,9 @@ mod tests {
     }
 
     fn s3() -> BackupStorage {
-        of(&json!({ "s3": { "endpoint": "https://s3:9000", "bucket": "etcd", "credentialsRef": { "name": "login" } } }))
+        storage_with(
+            &json!({ "s3": { "endpoint": "https://s3:9000", "bucket": "etcd", "credentialsRef": { "name": "login" } } }),
+        )
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! The drain of the Node of a machine that stays: while `spec.drainFor` has a value it takes no new Pods, and those that
-//! it has are moved away, however long that takes.
+//! The drain of the Node of a machine that stays: while `spec.drainFor` has a value it takes no new Pods, and those
+//! that it has are moved away, however long that takes.
 
 use crds::conditions::Statement;
 use crds::machine::BlockedPod;

@@ -6,8 +6,8 @@ use crds::{ClusterDeployment, Machine, names};
 use super::members::ordinal_of;
 use crate::{claims, naming};
 
-/// The fields of the spec that its set has yet to give to this Machine; none: it has them. Machines that a platform made
-/// have those that the platform gave them.
+/// The fields of the spec that its set has yet to give to this Machine; none: it has them. Machines that a platform
+/// made have those that the platform gave them.
 pub fn template_difference(deployment: &ClusterDeployment, machine: &Machine) -> Option<Vec<String>> {
     let set = claims::set_of(machine).unwrap_or_default();
     let (name, labels, annotations, taints) = match deployment.workers_of(set) {

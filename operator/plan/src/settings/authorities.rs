@@ -25,8 +25,8 @@ pub const fn step_of(role: Role) -> Step {
     }
 }
 
-/// Steps of a control plane after which etcd may have what it had before: it was restored, or goes on with a member that
-/// was behind, and with a dedicated etcd its API server with that.
+/// Steps of a control plane after which etcd may have what it had before: it was restored, or goes on with a member
+/// that was behind, and with a dedicated etcd its API server with that.
 const SETS_BACK: [Step; 3] = [Step::ReleaseControlPlane, Step::RecoverEtcd, Step::EtcdEndpoints];
 
 /// Adds what the run has brought.

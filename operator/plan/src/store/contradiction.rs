@@ -35,8 +35,8 @@ pub struct Contradiction<'a> {
     pub owner: Option<FenceOwner>,
 }
 
-/// The fence that a run met which the guard of the claimed Host refused, or that it read: of runs for the present claim,
-/// and of those that name no claim, as backups, restores and what a person runs do. The highest of all.
+/// The fence that a run met which the guard of the claimed Host refused, or that it read: of runs for the present
+/// claim, and of those that name no claim, as backups, restores and what a person runs do. The highest of all.
 pub fn refusal<'r>(
     host: &Host,
     runs: impl IntoIterator<Item = &'r PlaybookRun>,

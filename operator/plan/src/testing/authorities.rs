@@ -94,7 +94,8 @@ impl World {
         }
     }
 
-    /// An API server reads all that any of them has written by now, and writes it anew. Others go on writing as they do.
+    /// An API server reads all that any of them has written by now, and writes it anew. Others go on writing as they
+    /// do.
     fn rewrite_secrets(&mut self, run: &PlaybookRun, host: &str) {
         let name = run.spec.cluster_name.as_deref().unwrap_or_default();
         let ring = self.authorities.machines.get(host).and_then(|has| has.get(&Subject::EncryptionKey)).cloned();
@@ -124,8 +125,8 @@ impl World {
         self.authorities.pods.remove(host);
     }
 
-    /// In an installed cluster every machine believes every other one, Pods believe each API server, and each API server
-    /// decrypts whatever any of them has stored.
+    /// In an installed cluster every machine believes every other one, Pods believe each API server, and each API
+    /// server decrypts whatever any of them has stored.
     pub(super) fn check_authorities(&self) {
         for cluster in self.clusters.iter().filter(|cluster| cluster.is_installed() && cluster.stays()) {
             let stays = |machine: &&Machine| is_provisioned(machine) && !machine.is_deleting();

@@ -9,8 +9,8 @@ use super::world::World;
 use crate::disruption;
 
 impl World {
-    /// The steps of a run that a machine has done bring their version to it. A kubelet is never newer than the API servers
-    /// that it may ask, and its minor is another one only where no Pod is left.
+    /// The steps of a run that a machine has done bring their version to it. A kubelet is never newer than the API
+    /// servers that it may ask, and its minor is another one only where no Pod is left.
     pub(super) fn bring_versions(&mut self, run: &PlaybookRun, host: &str, done: usize) {
         let settings = run.status.as_ref().and_then(|status| status.settings.as_ref());
         let Some(version) = settings.and_then(|settings| settings.kubernetes_version) else { return };
@@ -53,7 +53,8 @@ impl World {
         assert!(highest.minor() - lowest.minor() <= 1, "API servers are {lowest} and {highest}\n{}", self.report());
     }
 
-    /// Workers are upgraded as many at once as may be out of service of their set, one by default, or have joined for it.
+    /// Workers are upgraded as many at once as may be out of service of their set, one by default, or have joined for
+    /// it.
     pub(super) fn check_drains(&self, cluster: &SimulatedCluster) {
         let is_drained = |role: Role| {
             let machines =

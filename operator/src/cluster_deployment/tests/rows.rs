@@ -1,5 +1,6 @@
 //! A worker that joins, one that leaves, and one that is replaced, backups and restores, upgrades and settings, through
-//! the controllers: whatever is cut off, refused, shown too late or never seen, the end is the same, and nothing is made or done twice.
+//! the controllers: whatever is cut off, refused, shown too late or never seen, the end is the same, and nothing is
+//! made or done twice.
 
 mod backups;
 mod changes;

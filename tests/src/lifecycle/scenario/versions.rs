@@ -1,4 +1,5 @@
-//! The version of one component is named, on a running cluster: it comes alone, under a client that writes, and goes again.
+//! The version of one component is named, on a running cluster: it comes alone, under a client that writes, and goes
+//! again.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};

@@ -1,6 +1,6 @@
 //! Compares machines with what is wanted of them, by runs that play probes alone: each machine once an interval, at a
-//! moment of its own, and soon after something was done to one that differs. A comparison begins only while nothing else
-//! is under way, and makes room for whatever is to begin.
+//! moment of its own, and soon after something was done to one that differs. A comparison begins only while nothing
+//! else is under way, and makes room for whatever is to begin.
 
 use std::collections::BTreeMap;
 
@@ -130,8 +130,8 @@ fn is_unclear(seen: &DriftSeen) -> bool {
     seen.failure.is_some() || seen.differences.iter().any(|difference| difference.unknown)
 }
 
-/// The first comparison of a machine. Those that stand while the operator learns to compare begin each at its moment, or
-/// a fleet would do so at once.
+/// The first comparison of a machine. Those that stand while the operator learns to compare begin each at its moment,
+/// or a fleet would do so at once.
 fn first(state: &ClusterState<'_>, machine: &ClusterMachine<'_>, provisioned: Timestamp, interval: i64) -> Timestamp {
     let (now, period) = (state.observed.now, SignedDuration::from_secs(interval));
     let turn = next_turn(machine, provisioned, interval);

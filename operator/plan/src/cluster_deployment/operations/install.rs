@@ -17,8 +17,8 @@ use crate::cluster_deployment::retrying::{failed_after, next_attempt, retry};
 use crate::cluster_deployment::state::{ClusterMachine, ClusterState};
 use crate::hooks;
 
-/// Where the control planes hold the endpoint, the first one begins to while it is made, and the others follow. A backup
-/// that the cluster begins with lies ready on the machines before etcd runs on any of them.
+/// Where the control planes hold the endpoint, the first one begins to while it is made, and the others follow. A
+/// backup that the cluster begins with lies ready on the machines before etcd runs on any of them.
 fn steps(state: &ClusterState<'_>) -> Vec<Step> {
     let mut steps = vec![Step::BootstrapOs, Step::Preflight, Step::Prepare, Step::ContainerRuntime];
     steps.extend(restoring::pending(state.deployment).map(|_| Step::StageBackup));

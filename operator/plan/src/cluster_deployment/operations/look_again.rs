@@ -1,4 +1,5 @@
-//! Looks again for what is not watched: ConfigMaps and Secrets whose content is compared, and whatever else may end a problem.
+//! Looks again for what is not watched: ConfigMaps and Secrets whose content is compared, and whatever else may end a
+//! problem.
 
 use crate::Next;
 use crate::cluster_deployment::observed::LOOK_AGAIN_SECONDS;

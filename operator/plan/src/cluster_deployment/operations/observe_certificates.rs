@@ -1,5 +1,6 @@
-//! Observes when the machines' certificates end, over SSH, by runs that change nothing: once a day, at the cluster's own
-//! time of the day; some hours after a machine has become part of the cluster, and soon after a run that wrote some.
+//! Observes when the machines' certificates end, over SSH, by runs that change nothing: once a day, at the cluster's
+//! own time of the day; some hours after a machine has become part of the cluster, and soon after a run that wrote
+//! some.
 
 use std::collections::BTreeMap;
 

@@ -101,8 +101,8 @@ fn last_look(state: &ClusterState<'_>, looks: &[&PlaybookRun]) -> Option<Timesta
     looks.iter().filter_map(|run| attempts::ended_at(run)).chain(remembered).max()
 }
 
-/// The first look of a cluster. Those that stand while the operator learns to look begin each at a time of its own, or a
-/// fleet would do so at once.
+/// The first look of a cluster. Those that stand while the operator learns to look begin each at a time of its own, or
+/// a fleet would do so at once.
 fn first(state: &ClusterState<'_>) -> Timestamp {
     let now = state.observed.now;
     let installed = state.installed.as_ref().map_or(now, |time| time.0);

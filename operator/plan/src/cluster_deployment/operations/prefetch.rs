@@ -80,8 +80,8 @@ fn next(state: &ClusterState<'_>, round: &Round, upgrade: &Upgrade<'_>) -> Optio
     Some(proposal)
 }
 
-/// The retry that the machine's next attempt answers, if that is due; else where the last one stands. One that went well
-/// is made again when its word is too old, and when another version was brought since.
+/// The retry that the machine's next attempt answers, if that is due; else where the last one stands. One that went
+/// well is made again when its word is too old, and when another version was brought since.
 fn next_attempt(
     state: &ClusterState<'_>,
     tried: &Tried<'_>,

@@ -1,6 +1,6 @@
 //! Renews the leaf certificates of control planes and etcd members before they end, one machine at a time, by a run on
-//! each. It is planned by what the machines serve, so that it is due for certificates that nobody renewed as well as for
-//! those that have ended: the step needs no API.
+//! each. It is planned by what the machines serve, so that it is due for certificates that nobody renewed as well as
+//! for those that have ended: the step needs no API.
 
 mod due;
 mod renewals;

@@ -1,5 +1,5 @@
-//! Says when the first certificate of the cluster ends that somebody verifies, in the condition `CertificatesValid`, and
-//! long before that an authority does.
+//! Says when the first certificate of the cluster ends that somebody verifies, in the condition `CertificatesValid`,
+//! and long before that an authority does.
 
 use crds::Reason;
 use crds::conditions::Statement;

@@ -1,6 +1,6 @@
-//! Begins a cluster with a backup: its keys first, then, once a person has approved it, its data with the install. Until
-//! then no Host is claimed. A cluster that is rebuilt from its newest backup has its keys, and was approved with its
-//! strategy.
+//! Begins a cluster with a backup: its keys first, then, once a person has approved it, its data with the install.
+//! Until then no Host is claimed. A cluster that is rebuilt from its newest backup has its keys, and was approved with
+//! its strategy.
 
 mod asked;
 mod keys;

@@ -158,8 +158,8 @@ fn begin(state: &ClusterState<'_>, round: &Round, request: Request) -> Proposal 
     proposal.and(Action::Rotate { subject: request.subject, next: Move::Begin(request.number) })
 }
 
-/// Why no move is made now. What a run under way brings is what there was when it began. What etcd has while it is backed
-/// up, and what it is set back to, is encrypted with keys that must not change meanwhile.
+/// Why no move is made now. What a run under way brings is what there was when it began. What etcd has while it is
+/// backed up, and what it is set back to, is encrypted with keys that must not change meanwhile.
 fn why_not_now(state: &ClusterState<'_>, subject: Subject) -> Option<String> {
     let is_of_data = subject == Subject::EncryptionKey;
     let matters = |run: &&PlaybookRun| {

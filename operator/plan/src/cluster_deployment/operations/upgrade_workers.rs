@@ -1,5 +1,5 @@
-//! Upgrades workers once all control planes are: one before all others, then of each set as many at once as may be out of
-//! service. While one has failed, no other one begins.
+//! Upgrades workers once all control planes are: one before all others, then of each set as many at once as may be out
+//! of service. While one has failed, no other one begins.
 
 use std::collections::BTreeMap;
 

@@ -11,8 +11,8 @@ use super::Closed;
 use crate::approval::{self, What};
 use crate::cluster_deployment::state::ClusterState;
 
-/// How often the same changes can be asked for before an approval of before counts again, while it is still written on the
-/// object.
+/// How often the same changes can be asked for before an approval of before counts again, while it is still written on
+/// the object.
 const TIMES: usize = 64;
 
 /// Where the approval of the plan stands.

@@ -1,5 +1,5 @@
-//! Canaries: the first workers that get a change. The others follow once those have been well with it for as long as the
-//! rollout pauses. Since when they are is read from their runs and their Nodes, so that nothing need be remembered.
+//! Canaries: the first workers that get a change. The others follow once those have been well with it for as long as
+//! the rollout pauses. Since when they are is read from their runs and their Nodes, so that nothing need be remembered.
 
 use crds::Conditions;
 use crds::names::condition;

@@ -27,8 +27,8 @@ impl Begun {
     }
 }
 
-/// Why a machine is not disrupted now, as a report on `what`; none: it may be. What has begun on a machine is finished out
-/// of hours, too; where it was only drained, what is done to it must be approved all the same.
+/// Why a machine is not disrupted now, as a report on `what`; none: it may be. What has begun on a machine is finished
+/// out of hours, too; where it was only drained, what is done to it must be approved all the same.
 pub(in crate::cluster_deployment) fn gate(
     state: &ClusterState<'_>,
     begun: Begun,
@@ -47,8 +47,8 @@ pub(in crate::cluster_deployment) fn gate(
     Some(closed.opens.into_iter().fold(proposal, |proposal, opens| proposal.at(state, opens)))
 }
 
-/// Whether a run that has not begun was made before what is wanted was changed to what nobody has approved: it would bring
-/// that.
+/// Whether a run that has not begun was made before what is wanted was changed to what nobody has approved: it would
+/// bring that.
 pub(in crate::cluster_deployment) fn supersedes(state: &ClusterState<'_>, run: &PlaybookRun) -> bool {
     let rolls_out = [Intent::Upgrade, Intent::Configure].contains(&run.spec.intent);
     let is_ours = || !attempts::targets(run).is_empty();

@@ -70,8 +70,8 @@ impl<'a> ClusterState<'a> {
         Some(founders)
     }
 
-    /// The version that a running cluster has, as its control planes report it. `spec.kubernetesVersion` says nothing of
-    /// it: it may have changed while the install went on with what it was given.
+    /// The version that a running cluster has, as its control planes report it. `spec.kubernetesVersion` says nothing
+    /// of it: it may have changed while the install went on with what it was given.
     pub fn version_reported(&self) -> Option<&'a str> {
         self.installed.as_ref()?;
         let seen = |member: ClusterMachine<'a>| member.machine.status.as_ref()?.kubernetes_version.as_deref();

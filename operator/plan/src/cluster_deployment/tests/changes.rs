@@ -183,8 +183,8 @@ impl Change {
         panic!("{self:?} does not come to its end: {}\n{}", self.says(world), world.report());
     }
 
-    /// The worlds at each moment of it at which something else begins: a run works, a Node is drained, a backup is made, a
-    /// person is asked.
+    /// The worlds at each moment of it at which something else begins: a run works, a Node is drained, a backup is
+    /// made, a person is asked.
     fn moments(self) -> Vec<World> {
         let (mut world, mut seen, mut moments) = (self.asked(), BTreeSet::new(), Vec::new());
         for _ in 0..TURNS {

@@ -1,5 +1,5 @@
-//! Promises about drift: machines are compared in their time and never in the way of anything; what differs is reported, and
-//! repaired only where that is asked for, carefully, and not for ever.
+//! Promises about drift: machines are compared in their time and never in the way of anything; what differs is
+//! reported, and repaired only where that is asked for, carefully, and not for ever.
 
 use crds::cluster_deployment::Approval;
 use crds::machine::DrainReason;

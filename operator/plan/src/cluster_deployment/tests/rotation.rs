@@ -1,5 +1,5 @@
-//! Authorities and keys are rotated: everybody believes everybody in each moment, and reads what anybody wrote, which the
-//! world checks after every write; and nobody has the former one in the end.
+//! Authorities and keys are rotated: everybody believes everybody in each moment, and reads what anybody wrote, which
+//! the world checks after every write; and nobody has the former one in the end.
 
 use crds::names::{annotation, condition};
 use crds::step::{Intent, Role, Step};

@@ -1,5 +1,5 @@
-//! Whether a Machine is as its cluster's spec wants it: its version, the settings that runs have brought to it, and what
-//! its Node was given.
+//! Whether a Machine is as its cluster's spec wants it: its version, the settings that runs have brought to it, and
+//! what its Node was given.
 
 use crds::Host;
 use crds::Reason;

@@ -69,8 +69,8 @@ impl World {
         self.check_nodes_are_gone(run);
     }
 
-    /// A machine is fenced once its cluster gave it up, and before anybody claims it. A run on another machine that is no
-    /// part of the cluster is refused before it begins.
+    /// A machine is fenced once its cluster gave it up, and before anybody claims it. A run on another machine that is
+    /// no part of the cluster is refused before it begins.
     pub(in super::super) fn check_fence(&self, run: &PlaybookRun) {
         let given_up = run.spec.hosts.iter().all(|host| self.is_given_up(host));
         assert!(!is_fence(run) || given_up, "{} is for {:?}", run.name(), run.spec.hosts);

@@ -135,7 +135,8 @@ fn set_metadata(set: &mut WorkerSet, number: usize) {
     set.taints.dedup();
 }
 
-/// From the version whose rollout has begun, once all machines have that: the API server and the planner refuse the rest.
+/// From the version whose rollout has begun, once all machines have that: the API server and the planner refuse the
+/// rest.
 fn upgrade(world: &mut World, cluster: &str, is_minor: bool) {
     let status = world.select(cluster).deployment.status.clone().unwrap_or_default();
     let wanted = world.deployment.spec.kubernetes_version.to_string();

@@ -516,8 +516,8 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 8, max_shrink_iters: 20, ..ProptestConfig::default() })]
 
     /// At a random moment after the approval the store is set back once more, to a moment before or after it; machines
-    /// die and come back meanwhile. `check_set_back` looks at every run that begins. Versions stay: who approves of a store
-    /// that knows nothing of an upgrade has to set the version first.
+    /// die and come back meanwhile. `check_set_back` looks at every run that begins. Versions stay: who approves of a
+    /// store that knows nothing of an upgrade has to set the version first.
     #[test]
     fn a_store_that_is_set_back_again_after_an_approval_touches_nothing_unasked_and_settles(
         since in prop::collection::vec(of_one_version(), 1..6),

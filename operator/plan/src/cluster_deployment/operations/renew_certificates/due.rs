@@ -15,8 +15,8 @@ use crate::naming;
 const SPREAD: SignedDuration = SignedDuration::from_hours(24);
 /// How long what is outdated may take until the process that uses it has read it by itself.
 const UNREAD: SignedDuration = SignedDuration::from_hours(1);
-/// A machine's are renewed no more often than this, at most: where new ones end as soon as the old ones, more of them do
-/// not help.
+/// A machine's are renewed no more often than this, at most: where new ones end as soon as the old ones, more of them
+/// do not help.
 const PAUSE: SignedDuration = SignedDuration::from_hours(24);
 
 /// A machine whose certificates are renewed at some time.

@@ -14,8 +14,8 @@ fn index(world: &World) -> usize {
     world.runs.iter().position(is_at_work).unwrap()
 }
 
-/// After the run that worked at that moment, one with the same steps on the same machines was made, with a higher token,
-/// and none beside it.
+/// After the run that worked at that moment, one with the same steps on the same machines was made, with a higher
+/// token, and none beside it.
 fn is_taken_up(change: Change, moment: &World, end: &World, whole: usize, place: &str) {
     let cut = change.work(moment).unwrap();
     let runs = change.runs(end);

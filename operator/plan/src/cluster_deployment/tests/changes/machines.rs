@@ -15,8 +15,8 @@ fn host(change: Change, world: &World) -> Option<String> {
     }
 }
 
-/// Whatever keeps SSH out: it is tried for as long as it takes, and nothing else is touched but where what is due cannot
-/// wait.
+/// Whatever keeps SSH out: it is tried for as long as it takes, and nothing else is touched but where what is due
+/// cannot wait.
 #[test]
 fn a_machine_that_does_not_accept_ssh_logins_halts_the_change_until_it_does_rows_20_25_and_26() {
     let reasons = [Reason::Unreachable, Reason::HostKeyChanged, Reason::AuthenticationFailed];
