@@ -10,12 +10,13 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// The grammar. What the parser accepts is the same: an object that the schema admits can be decoded.
 const PATTERN: &str =
-    r"^(0|[1-9][0-9]{0,4})\.(0|[1-9][0-9]{0,4})\.(0|[1-9][0-9]{0,4})(-[0-9A-Za-z]+([.-][0-9A-Za-z]+)*)?$";
-/// Characters of a version.
+    r"^(0|[1-9][0-9]{0,4})\.(0|[1-9][0-9]{0,4})\.(0|[1-9][0-9]{0,4})(-[0-9A-Za-z]{1,10}([.-][0-9A-Za-z]{1,10}){0,3})?$";
+/// Characters of the longest one, and as many as are shown of what is none.
 const LONGEST: usize = 64;
 
 /// A version of a component, written `MAJOR.MINOR.PATCH` without `v`, e.g. `3.6.16` or `2.3.0-rc.1`. Numbers are from 0
-/// to 99999 without leading zeros; letters, digits, dots and dashes may follow a dash.
+/// to 99999 without leading zeros; up to four words of letters and digits, of at most 10 characters each, may follow,
+/// the first after a dash, the others after a dot or a dash.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ComponentVersion {
     text: String,
@@ -56,9 +57,9 @@ fn parse(text: &str) -> Option<ComponentVersion> {
     let (core, pre) = text.split_once('-').map_or((text, None), |(core, pre)| (core, Some(pre)));
     let mut numbers = core.split('.').map(number);
     let (major, minor, _patch) = (numbers.next()??, numbers.next()??, numbers.next()??);
-    let is_word = |word: &str| !word.is_empty() && word.chars().all(|c| c.is_ascii_alphanumeric());
-    let is_pre = pre.is_none_or(|pre| pre.split(['.', '-']).all(is_word));
-    let is_whole = numbers.next().is_none() && is_pre && text.len() <= LONGEST;
+    let is_word = |word: &str| (1..=10).contains(&word.len()) && word.chars().all(|c| c.is_ascii_alphanumeric());
+    let is_pre = pre.is_none_or(|pre| pre.split(['.', '-']).all(is_word) && pre.split(['.', '-']).count() <= 4);
+    let is_whole = numbers.next().is_none() && is_pre;
     is_whole.then(|| ComponentVersion { text: text.to_owned(), minor: (major, minor) })
 }
 

@@ -1,4 +1,4 @@
-//! The documentation's links: files that are there, and headings that are in them. And its lines, and those of comments.
+//! Links of the documentation: files that are there, and headings that are in them; and how wide its lines are.
 
 #[path = "scan/sources.rs"]
 mod sources;

@@ -95,7 +95,7 @@ mod tests {
     #[test]
     fn a_volume_is_a_directory_of_the_pod() {
         let check = |spec: Value, expected: &str| {
-            let found = storage(&of(&spec), &StorageSeen::default()).unwrap();
+            let found = storage(&storage_with(&spec), &StorageSeen::default()).unwrap();
             assert_eq!(found, StorageInputs::Directory(expected.into()));
         };
         check(json!({ "volume": { "claimName": "nfs" } }), "/backups");
