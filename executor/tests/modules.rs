@@ -414,4 +414,20 @@ mod scripts {
     fn a_restored_cluster_loses_tokens_requests_and_nodes_of_the_past_and_nothing_else() {
         play("restore_cleanup.py");
     }
+
+    /// A module is its `work`: what calls it on a machine is sent there by the collection's own action plugin.
+    #[test]
+    fn every_module_is_sent_to_machines_by_the_action_plugin_that_calls_its_work() {
+        let collection = Path::new(env!("CARGO_MANIFEST_DIR")).join("ansible");
+        let routes = fs::read_to_string(collection.join("meta/runtime.yml")).unwrap();
+        let modules = fs::read_dir(collection.join("plugins/modules")).unwrap().map(|entry| entry.unwrap().path());
+        let names: Vec<String> = modules
+            .filter(|path| path.extension().is_some_and(|extension| extension == "py"))
+            .map(|path| path.file_stem().unwrap().to_string_lossy().into_owned())
+            .collect();
+        assert!(names.len() > 50, "only {} modules were found: are they still read?", names.len());
+        let route = |name: &String| format!("\n    {name}:\n      redirect: clusterwright.cluster.remote\n");
+        let lost: Vec<&String> = names.iter().filter(|name| !routes.contains(&route(name))).collect();
+        assert!(lost.is_empty(), "meta/runtime.yml has no route for {lost:?}");
+    }
 }
