@@ -40,7 +40,7 @@ pub fn version_after(deployment: &ClusterDeployment, begun: KubernetesVersion) -
 /// `field` where the spec names the version; none: nothing is known of them, and the first machine that looks finds
 /// them.
 pub fn variable(deployment: &ClusterDeployment, intent: Intent) -> Option<Value> {
-    let known = Known::of(deployment, version_of(deployment, intent));
+    let known = Known::new(deployment, version_of(deployment, intent));
     let of_table =
         known.table.iter().filter(|component| !is_wanted(deployment, &component.name)).map(|component| {
             (component.name.clone(), json!({"version": component.version, "digests": component.digests}))
@@ -60,7 +60,7 @@ pub fn resolved(
     version: KubernetesVersion,
     runs: &[&PlaybookRun],
 ) -> Vec<ClusterComponent> {
-    let mut known = Known::of(deployment, version);
+    let mut known = Known::new(deployment, version);
     let mut reports: Vec<&PlaybookRun> = runs.to_vec();
     // What the first ones found is what the cluster was built of. Probes tell only what no other run does.
     reports.sort_by_key(|run| {
@@ -89,7 +89,7 @@ pub fn resolved(
 
 /// Whether a machine has what a run found because the spec named it, or may have it for that.
 fn is_by_pin(deployment: &ClusterDeployment, known: &Known, run: &PlaybookRun, found: &Component) -> bool {
-    let Some(pin) = pins::of(&found.name) else { return false };
+    let Some(pin) = pins::find(&found.name) else { return false };
     let is_named = || pin.wanted(deployment).is_some() || known.pinned.iter().any(|there| there.name == found.name);
     pin.was_wanted(run) || (looks(run) && is_named())
 }
@@ -111,7 +111,7 @@ fn looks(run: &PlaybookRun) -> bool {
 }
 
 fn is_wanted(deployment: &ClusterDeployment, component: &str) -> bool {
-    pins::of(component).is_some_and(|pin| pin.wanted(deployment).is_some())
+    pins::find(component).is_some_and(|pin| pin.wanted(deployment).is_some())
 }
 
 /// What is remembered of a cluster's components, each list by name.
@@ -125,7 +125,7 @@ struct Known {
 
 impl Known {
     /// What the status remembers; of another Kubernetes version nothing of the table.
-    fn of(deployment: &ClusterDeployment, version: KubernetesVersion) -> Self {
+    fn new(deployment: &ClusterDeployment, version: KubernetesVersion) -> Self {
         let mut known = Self::default();
         for component in deployment.status.iter().flat_map(|status| &status.components) {
             let ClusterComponent { name, version, digests, pinned, unpinned } = component.clone();

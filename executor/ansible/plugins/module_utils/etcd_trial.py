@@ -14,14 +14,6 @@ FORMER = f"{membership.HOME}/etcd-former.json"
 QUOTA = "ETCD_QUOTA_BACKEND_BYTES"
 
 
-def read(path: str) -> str | None:
-    try:
-        with open(path, encoding="utf-8") as source:
-            return source.read()
-    except FileNotFoundError:
-        return None
-
-
 def settings(content: str | None) -> dict:
     """The variables of an environment file, by name."""
     lines = [line for line in (content or "").splitlines() if "=" in line and not line.startswith("#")]
@@ -39,7 +31,7 @@ class Trial:
         """Keeps what is there, before files of `wanted` are written. Of an attempt that was cut off, what was there before it stays kept.
         `size`: of the member's database in bytes. Fails with ConfigurationRefused where it has no room in what is wanted."""
         new = next((entry["content"] for entry in wanted if entry["path"] == self.path), None)
-        now = read(self.path) if self.path else None
+        now = files.text(self.path) if self.path else None
         if new is None or now is None or new == now:
             return
         refuse_small(settings(now).get(QUOTA), settings(new).get(QUOTA), size)
@@ -51,7 +43,7 @@ class Trial:
         """What is on trial, as `NAME=new (before: old)`; empty where nothing is."""
         if self.former is None:
             return ""
-        old, new = settings(self.former), settings(read(self.path))
+        old, new = settings(self.former), settings(files.text(self.path))
         names = sorted(name for name in {*old, *new} if old.get(name) != new.get(name))
         return ", ".join(f"{name}={new.get(name, '')} (before: {old.get(name, 'not set')})" for name in names)
 

@@ -94,6 +94,15 @@ def begins_with(path: str, line: str) -> bool:
         return source.readline().rstrip(b"\n") == line.encode("utf-8")
 
 
+def text(path: str) -> str | None:
+    """What a text file holds; None where there is none."""
+    try:
+        with open(path, encoding="utf-8") as source:
+            return source.read()
+    except FileNotFoundError:
+        return None
+
+
 def read(path: str) -> str:
     """What a file of others holds, for `replace_foreign`: each byte stays, also those that are no text. Empty, if there is none."""
     try:

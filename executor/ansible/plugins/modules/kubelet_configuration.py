@@ -72,14 +72,6 @@ COMPLAINT = re.compile(r"^[EF]\d{4} |command failed|^Error: |^panic: ")
 JOURNAL_LINES = 120
 
 
-def read(path: str) -> str | None:
-    try:
-        with open(path, encoding="utf-8") as source:
-            return source.read()
-    except FileNotFoundError:
-        return None
-
-
 def put(path: str, content: str | None) -> None:
     if content is None:
         files.remove(path)
@@ -108,7 +100,7 @@ class Attempt:
         """What is put back if the kubelet does not work with what is new; of an attempt that was cut short, what was there before it."""
         former = membership.read(kubelet.FORMER)
         if not former:
-            former = {"config": read(kubelet.CONFIG), "patches": {entry["path"]: read(entry["path"]) for entry in self.patches}}
+            former = {"config": files.text(kubelet.CONFIG), "patches": {entry["path"]: files.text(entry["path"]) for entry in self.patches}}
             membership.save(kubelet.FORMER, former)
         return former
 
@@ -126,7 +118,7 @@ class Attempt:
 
     def restart(self, before: str) -> None:
         """Restarts the kubelet, if it does not run with what is in its files."""
-        after = read(kubelet.CONFIG) or ""
+        after = files.text(kubelet.CONFIG) or ""
         policy = kubeadm_config.scalar(after, "cpuManagerPolicy") or "none"
         noted = membership.read(CPU_STATE).get("policyName", policy)
         if noted != policy or (policy == "static" and before != after):
@@ -166,7 +158,7 @@ class Attempt:
 
     def put_back(self, former: dict, why: str, was_ready: bool) -> StepFailure:
         """Makes the kubelet as it was; the failure that says so. What it is not well with either is no reason to refuse the new one."""
-        now, words = read(kubelet.CONFIG) or "", last_words()
+        now, words = files.text(kubelet.CONFIG) or "", last_words()
         self.put_files(former)
         settings = json.dumps(self.params["settings"], sort_keys=True)
         try:
@@ -192,7 +184,7 @@ class Attempt:
             self.restart(former["config"] or "")
             self.prove(was_ready)
         except StepFailure as failure:
-            if read(kubelet.CONFIG) != former["config"]:
+            if files.text(kubelet.CONFIG) != former["config"]:
                 raise self.put_back(former, failure.message, was_ready) from failure
             # It is not what is new that it fails by.
             self.put_files(former)

@@ -55,7 +55,7 @@ impl Pin {
 }
 
 /// The one of this component; none: the spec cannot name its version.
-pub fn of(component: &str) -> Option<Pin> {
+pub fn find(component: &str) -> Option<Pin> {
     PINS.into_iter().find(|pin| pin.component == component)
 }
 
