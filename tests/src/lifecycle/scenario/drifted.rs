@@ -16,16 +16,17 @@ use crate::lifecycle::stage::{CLUSTER, Stage};
 const COMPARED: Duration = Duration::from_secs(180);
 /// A run, and a comparison a minute after it.
 const REPAIRED: Duration = Duration::from_secs(400);
-const PARAMETER: &str = "fs.inotify.max_user_instances";
+/// For the next boot: a value that is changed now is put back by what keeps the Pod network, within seconds.
+const PARAMETERS: &str = "/etc/sysctl.d/90-clusterwright.conf";
 const UNIT: &str = "clusterwright-network-probe";
 
-/// A kernel parameter and a unit of a worker.
+/// A file with kernel parameters, and a unit, of a worker.
 pub async fn repaired(stage: &mut Stage<'_>) -> Result<Seen> {
     let workers = stage.members(Role::Worker).await?;
     let worker = workers.first().context("there is no worker")?;
     let machine = stage.machine_of(worker)?;
     let began = Instant::now();
-    let by_hand = format!("sysctl -w {PARAMETER}=127 && systemctl disable --now {UNIT}");
+    let by_hand = format!("sed -i /max_user_watches/d {PARAMETERS} && systemctl disable --now {UNIT}");
     stage.scenario.ssh(&machine, &by_hand).await?;
     let run = json!({
         "apiVersion": "clusterwright.dev/v1alpha1", "kind": "PlaybookRun",
@@ -37,18 +38,19 @@ pub async fn repaired(stage: &mut Stage<'_>) -> Result<Seen> {
     stage.scenario.apply(&run).await?;
     let told = drifted(stage, worker, COMPARED, "Drifted").await?;
     stage.scenario.say(&told);
-    ensure!(told.contains(PARAMETER), "the kernel parameter is not named: {told}");
+    ensure!(told.contains(PARAMETERS), "the file is not named: {told}");
     ensure!(told.contains("network"), "the unit's step is not named: {told}");
 
     stage.wish["spec"]["drift"] = json!({"repair": "Automatic"});
     stage.apply().await?;
     drifted(stage, worker, REPAIRED, "AsWanted").await?;
-    let now = stage.scenario.ssh(&machine, &format!("sysctl -n {PARAMETER}; systemctl is-active {UNIT}")).await?;
-    ensure!(now.split_whitespace().eq(["8192", "active"]), "the machine has {now}");
+    let look = format!("grep -c max_user_watches {PARAMETERS}; systemctl is-active {UNIT}");
+    let now = stage.scenario.ssh(&machine, &look).await?;
+    ensure!(now.split_whitespace().eq(["1", "active"]), "the machine has {now}");
     stage.wish["spec"]["drift"] = json!({});
     stage.apply().await?;
     guards::hold(&stage.machines)?;
-    Ok(Seen::since(began, "a kernel parameter and a unit were named, and changed back"))
+    Ok(Seen::since(began, "a file and a unit were named, and changed back"))
 }
 
 /// Waits until `Drifted` of a Machine has this reason, and gives its message.

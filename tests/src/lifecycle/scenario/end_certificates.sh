@@ -13,6 +13,7 @@ default_md = sha256
 policy = any
 copy_extensions = copyall
 unique_subject = no
+rand_serial = yes
 [any]
 commonName = optional
 organizationName = optional
@@ -22,7 +23,7 @@ END
 again() {
     openssl x509 -x509toreq -copy_extensions copyall -in "$1" -signkey "$2" -out "$authorities/request" 2>/dev/null
     : >"$authorities/index"
-    openssl ca -batch -notext -rand_serial -preserveDN -config "$authorities/ca.cnf" \
+    openssl ca -batch -notext -preserveDN -config "$authorities/ca.cnf" \
         -cert "$authorities/$3.crt" -keyfile "$authorities/$3.key" \
         -startdate 20240101000000Z -enddate "$(date -u -d '7 days ago' +%Y%m%d%H%M%SZ)" \
         -in "$authorities/request" -out "$authorities/leaf" 2>/dev/null
