@@ -4,6 +4,7 @@
 
 mod backups;
 mod changes;
+mod faults;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -15,8 +16,9 @@ use serde_json::{Value, json};
 
 use super::{Controller, DEPLOYMENT, look, others_go_on, turn};
 use crate::context::Context;
-use crate::fake_api::{Cut, FakeApi};
+use crate::fake_api::FakeApi;
 use crate::remote::Key;
+use faults::Fault;
 
 /// What goes wrong comes within so many turns; in as many more all is well again.
 const TURNS: usize = 40;
@@ -50,35 +52,6 @@ enum Deed {
 }
 
 const DEEDS: [Deed; 3] = [Deed::Join, Deed::Remove, Deed::Replace];
-
-/// What goes wrong meanwhile.
-#[derive(Clone, Copy, Debug)]
-enum Fault {
-    None,
-    /// The operator dies at this write, and another one begins anew.
-    Dies(usize, Cut),
-    /// From this write on, so many are answered with a conflict.
-    Conflicts(usize, usize),
-    /// What the caches show is always so many turns old.
-    Lags(usize),
-    /// In this turn a new operator is shown what was so when the deed was asked for.
-    BackInTime(usize),
-    /// Each turn only one controller sees anything of what happens, and each time so much has happened meanwhile.
-    Misses(usize),
-    /// In this turn requests begin to be answered with this code, so many of them.
-    Refuses(usize, usize, u16),
-    /// Each pass over backups and restores is repeated so often, and the others' twice, by what was seen before the
-    /// first.
-    Repeats(usize),
-    /// Another operator does the same, by what was so a turn before.
-    Rival,
-    /// In this turn writes begin to be refused, so many of them, as where a webhook does not answer.
-    Unadmitted(usize, usize),
-    /// From this turn on an operator of another version goes on, whose executors are others, too.
-    Upgraded(usize),
-    /// In this turn, and some more, the objects of this kind cannot be decoded.
-    Undecodable(usize, &'static str),
-}
 
 /// The metadata cluster and the cluster itself.
 struct World {
@@ -416,39 +389,27 @@ fn assert_done(deed: Deed, told: &Told) {
 #[tokio::test]
 async fn an_operator_that_dies_at_any_write_is_followed_by_one_that_ends_it_the_same_rows_1_2_and_10() {
     for deed in DEEDS {
-        same_end(deed, |writes| {
-            let at = |number| [Fault::Dies(number, Cut::Before), Fault::Dies(number, Cut::After)];
-            (0..writes).flat_map(at).collect()
-        })
-        .await;
+        same_end(deed, faults::deaths).await;
     }
 }
 
 #[tokio::test]
 async fn what_a_lagging_api_server_shows_too_late_makes_nothing_twice_row_3() {
     for deed in DEEDS {
-        same_end(deed, |_| {
-            let lags = (1..=4).map(Fault::Lags);
-            lags.chain((1..16).map(Fault::BackInTime)).collect()
-        })
-        .await;
+        same_end(deed, faults::behind).await;
     }
 }
 
 #[tokio::test]
 async fn what_was_never_seen_to_happen_is_found_to_be_so_row_4() {
     for deed in DEEDS {
-        same_end(deed, |_| (1..=4).map(Fault::Misses).collect()).await;
+        same_end(deed, faults::misses).await;
     }
 }
 
 #[tokio::test]
 async fn conflicts_at_any_write_one_or_twenty_are_tried_again_row_5() {
     for deed in DEEDS {
-        same_end(deed, |writes| {
-            let at = |number| [Fault::Conflicts(number, 1), Fault::Conflicts(number, 20)];
-            (0..writes).flat_map(at).collect()
-        })
-        .await;
+        same_end(deed, faults::conflicts).await;
     }
 }

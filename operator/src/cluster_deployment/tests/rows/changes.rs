@@ -13,7 +13,8 @@ use plan::settings::Contents;
 use serde_json::{Value, json};
 
 use super::backups::delete_namespace;
-use super::{Cut, DEPLOYMENT, Deed, Fault, TURNS, Told, World, same_end};
+use super::faults::{self, Fault};
+use super::{DEPLOYMENT, Deed, TURNS, Told, World, same_end};
 use crate::pki;
 
 const OF_CHANGES: [Deed; 4] = [Deed::Upgrade, Deed::Configure, Deed::Renew, Deed::Rotate];
@@ -191,46 +192,29 @@ pub(super) fn assert_done(deed: Deed, told: &Told) {
 #[tokio::test]
 async fn a_change_whose_operator_dies_at_any_write_is_ended_by_another_the_same_rows_1_2_and_10() {
     for deed in OF_CHANGES {
-        same_end(deed, |writes| {
-            let at = |number| [Fault::Dies(number, Cut::Before), Fault::Dies(number, Cut::After)];
-            (0..writes).flat_map(at).collect()
-        })
-        .await;
+        same_end(deed, faults::deaths).await;
     }
 }
 
 #[tokio::test]
 async fn caches_that_are_behind_upgrade_configure_renew_and_rotate_nothing_twice_rows_3_and_4() {
     for deed in OF_CHANGES {
-        same_end(deed, |_| {
-            let lags = (1..=4).map(Fault::Lags).chain((1..16).map(Fault::BackInTime));
-            lags.chain((1..=4).map(Fault::Misses)).collect()
-        })
-        .await;
+        same_end(deed, faults::behind).await;
+        same_end(deed, faults::misses).await;
     }
 }
 
 #[tokio::test]
 async fn conflicts_at_any_write_of_a_change_are_tried_again_row_5() {
     for deed in OF_CHANGES {
-        same_end(deed, |writes| {
-            let at = |number| [Fault::Conflicts(number, 1), Fault::Conflicts(number, 20)];
-            (0..writes).flat_map(at).collect()
-        })
-        .await;
+        same_end(deed, faults::conflicts).await;
     }
 }
 
-/// The requests that are refused are those of several turns: nothing is done meanwhile.
 #[tokio::test]
 async fn an_api_server_that_is_busy_away_or_refuses_holds_a_change_rows_6_7_and_8() {
     for deed in OF_CHANGES {
-        same_end(deed, |_| {
-            let codes = [429, 500, 503, 504, 401, 403];
-            let at = |turn| codes.map(|code| Fault::Refuses(turn, if turn % 2 == 0 { 1 } else { 40 }, code));
-            (0..12).flat_map(at).collect()
-        })
-        .await;
+        same_end(deed, faults::refusals).await;
     }
 }
 
@@ -241,18 +225,17 @@ async fn whoever_reconciles_a_change_however_often_it_is_done_once_row_12() {
     }
 }
 
-/// Of the metadata cluster, and whoever's it is: it answers again later.
 #[tokio::test]
 async fn a_webhook_that_is_down_or_slow_holds_a_change_row_41() {
     for deed in OF_CHANGES {
-        same_end(deed, |_| (0..12).flat_map(|turn| [1, 8].map(|times| Fault::Unadmitted(turn, times))).collect()).await;
+        same_end(deed, faults::unanswered_webhooks).await;
     }
 }
 
 #[tokio::test]
 async fn an_operator_of_another_version_goes_on_with_a_change_wherever_it_is_row_33() {
     for deed in OF_CHANGES {
-        same_end(deed, |_| (0..24).step_by(2).map(Fault::Upgraded).collect()).await;
+        same_end(deed, faults::other_versions).await;
     }
 }
 
