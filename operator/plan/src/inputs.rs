@@ -97,27 +97,10 @@ pub fn build(observed: &InputsObserved<'_>) -> Result<RunInputs, InputsProblem> 
         return Err(problem);
     }
     let fences = fence::check(run, observed.cluster, observed.hosts)?;
-    let machines = match (observed.cluster, &run.spec.cluster_name) {
-        (Some(_), _) if fences => BTreeMap::new(),
-        (Some(cluster), _) => host::machines_of(run, cluster)?,
-        (None, None) => BTreeMap::new(),
-        (None, Some(name)) => {
-            let message = format!("ClusterDeployment {name} is not there: make it, or delete this run");
-            return Err(InputsProblem::waits(Reason::ClusterNotFound, message));
-        }
-    };
+    let machines = if fences { BTreeMap::new() } else { machines(observed)? };
     holders::check(run, &machines, observed.hosts)?;
     resets::check(run, &machines)?;
-    // What only looks may meet a machine for the first time; what changes it may not.
-    let first_key = match run.spec.intent.spec().effect {
-        Effect::Looks => FirstKey::Believed,
-        Effect::Provisions
-        | Effect::Removes
-        | Effect::Copies
-        | Effect::Renews
-        | Effect::Maintains
-        | Effect::Compares => FirstKey::Refused,
-    };
+    let first_key = first_key(run.spec.intent);
     let mut hosts = BTreeMap::new();
     for name in &run.spec.hosts {
         let host = observed.hosts.get(name).ok_or_else(|| {
@@ -152,6 +135,31 @@ pub fn build(observed: &InputsObserved<'_>) -> Result<RunInputs, InputsProblem> 
         backup: backup::inputs(run, observed.backup, observed.cluster)?,
         staging: restore::staging(run, observed.restore, observed.cluster)?,
     })
+}
+
+/// The Machines of the run's Hosts, by the Hosts' names.
+fn machines<'a>(observed: &'a InputsObserved<'a>) -> Result<BTreeMap<&'a str, &'a Machine>, InputsProblem> {
+    match (observed.cluster, &observed.run.spec.cluster_name) {
+        (Some(cluster), _) => host::machines_of(observed.run, cluster),
+        (None, None) => Ok(BTreeMap::new()),
+        (None, Some(name)) => {
+            let message = format!("ClusterDeployment {name} is not there: make it, or delete this run");
+            Err(InputsProblem::waits(Reason::ClusterNotFound, message))
+        }
+    }
+}
+
+/// What only looks may meet a machine for the first time; what changes it may not.
+fn first_key(intent: Intent) -> FirstKey {
+    match intent.spec().effect {
+        Effect::Looks => FirstKey::Believed,
+        Effect::Provisions
+        | Effect::Removes
+        | Effect::Copies
+        | Effect::Renews
+        | Effect::Maintains
+        | Effect::Compares => FirstKey::Refused,
+    }
 }
 
 /// The variable, and its value, that say that the cluster's etcd is external.
