@@ -23,6 +23,7 @@ use crate::remediation_policy::Remediation;
 
 mod certificates;
 mod container_runtime;
+mod encryption;
 mod etcd;
 mod etcd_status;
 mod executor;
@@ -37,6 +38,7 @@ mod versions;
 
 pub use certificates::Certificates;
 pub use container_runtime::{ContainerRuntime, ContainerRuntimeName, RegistryMirror};
+pub use encryption::{Encryption, EncryptionProvider, KmsPlugin};
 pub(crate) use etcd::ENDPOINTS_RULE;
 pub use etcd::{Defragmentation, ETCD_PREFIX, Etcd, EtcdTopology};
 pub use etcd_status::{EtcdDefragmentation, EtcdHashCheck, EtcdMember, EtcdStatus};
@@ -172,6 +174,9 @@ pub struct ClusterDeploymentSpec {
     /// How long certificates last, and when they are renewed.
     #[serde(default)]
     pub certificates: Certificates,
+    /// What is encrypted before etcd stores it, and by what. Absent: Secrets, by `Secretbox`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub encryption: Option<Encryption>,
     /// Sets of workers, by name; at most 32.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 32))]

@@ -15,6 +15,7 @@ mod component_version;
 pub mod conditions;
 pub mod configuration;
 pub mod drift;
+pub mod encryption_entry;
 pub mod etcd_backup;
 pub mod etcd_backup_schedule;
 pub mod etcd_restore;

@@ -89,7 +89,10 @@ pub enum Step {
     CertificateAuthorities,
     /// Containers that read the cluster's authority when they began, and not since, are started anew.
     RestartPods,
-    /// All Secrets in etcd are encrypted with the key that the cluster has by now.
+    /// The KMS plug-ins that are to encrypt answer on the machine.
+    KmsPlugin,
+    /// All Secrets in etcd, and what else the cluster encrypts, are encrypted as it is wanted by now; what is not to be
+    /// encrypted any more is not.
     RewriteSecrets,
     /// CoreDNS is given the image of its version.
     Coredns,
@@ -99,7 +102,7 @@ pub enum Step {
 
 impl Step {
     /// All steps of ours, in the order in which they make sense.
-    pub const ALL: [Step; 39] = [
+    pub const ALL: [Step; 40] = [
         Step::BootstrapOs,
         Step::Preflight,
         Step::Prepare,
@@ -137,6 +140,7 @@ impl Step {
         Step::KubeletConfiguration,
         Step::CertificateAuthorities,
         Step::RestartPods,
+        Step::KmsPlugin,
         Step::RewriteSecrets,
         Step::Coredns,
     ];
@@ -181,6 +185,7 @@ impl Step {
             Step::KubeletConfiguration => "kubelet-configuration",
             Step::CertificateAuthorities => "certificate-authorities",
             Step::RestartPods => "restart-pods",
+            Step::KmsPlugin => "kms-plugin",
             Step::RewriteSecrets => "rewrite-secrets",
             Step::Coredns => "coredns",
             Step::Custom(custom) => &custom.0,

@@ -18,6 +18,7 @@ use crds::names::{label, pki_secret};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Secret;
 use kube::{Resource, ResourceExt};
+use plan::encryption::Scheme;
 
 pub use authority::{Authority, Certified};
 pub use error::PkiError;
@@ -39,7 +40,8 @@ pub async fn make(ctx: &Context, cd: &ClusterDeployment, now: Timestamp) -> Resu
     if read(ctx, cd).await?.is_some() {
         return Ok(());
     }
-    let made = Pki::generate(now).doing(|| format!("make the keys of cluster {}", cd.name_any()))?;
+    let wanted = Scheme::wanted(cd);
+    let made = Pki::generate(&wanted, now).doing(|| format!("make the keys of cluster {}", cd.name_any()))?;
     // Someone else may have been faster: what is written counts, not what was made.
     let secret = secret(cd, &pki_secret(&cd.name_any()), made.data());
     execute::create_once(ctx, &secret).await.map(drop)

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::backup_storage::ServerSideAlgorithm;
 use crate::cluster_deployment::{
-    Approval, ContainerRuntimeName, DeletionPolicy, EtcdTopology, FenceReturned, LockMode, PlannedOperation,
+    Approval, ContainerRuntimeName, DeletionPolicy, EncryptionProvider, EtcdTopology, FenceReturned, LockMode, PlannedOperation,
     RecoveryStrategy, TolerationOperator,
 };
 use crate::configuration::{CpuManagerPolicy, KubeProxyMode, TopologyManagerPolicy};
@@ -38,6 +38,7 @@ pub(super) fn all() -> Vec<Meanings> {
         meanings::<VerifyMethod>(),
         meanings::<ContainerRuntimeName>(),
         meanings::<CpuManagerPolicy>(),
+        meanings::<EncryptionProvider>(),
         meanings::<DeletionOrder>(),
         meanings::<DeletionPolicy>(),
         meanings::<DrainReason>(),

@@ -179,6 +179,7 @@ impl Step {
             Step::ControlPlaneConfiguration | Step::CertificateAuthorities | Step::RestartPods => {
                 StepSpec { intents: &[Configure, Custom], disruptive: true, ..CHANGES }
             }
+            Step::KmsPlugin => StepSpec { intents: &[Configure, Custom], read_only: true, ..CHANGES },
             Step::RewriteSecrets => StepSpec { intents: &[Configure, Custom], ..CHANGES },
             Step::Coredns => StepSpec { intents: &[Configure, Custom], downloads: true, disruptive: true, ..CHANGES },
             Step::Custom(_) => StepSpec { intents: &[Install, Join, Upgrade, Remove, Reset, Custom], ..CHANGES },

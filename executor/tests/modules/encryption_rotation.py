@@ -1,5 +1,5 @@
-"""The key that Secrets are encrypted with is rotated under clients: two API servers over one etcd, one of them brought to each stage by the
-modules, the other one by hand, both with what the role makes of a run's keys. Everything but the kubelet is real."""
+"""The key is rotated under clients, and other resources are encrypted at once: two API servers over one etcd, one of them brought to each stage
+by the modules, the other one by hand, both with what the role makes of a run's keys. Everything but the kubelet is real."""
 
 import base64
 import json
@@ -10,44 +10,27 @@ import sys
 import threading
 import time
 
+from encryption_lines_world import rendered
+
 PLACE = pathlib.Path(sys.argv[1])
 FIRST, NEXT = (base64.b64encode(letter * 32).decode() for letter in (b"a", b"b"))
-# The keys of a run, as the operator brings them.
+BEFORE = ["jobs.batch", "olds.example.com", "secrets"]
+AFTER = ["*.apps", "*.example.org", "configmaps", "cronjobs.batch", "persistentvolumeclaims", "persistentvolumes", "pods", "podtemplates", "secrets",
+         "serviceaccounts", "widgets.example.com"]  # fmt: skip
+
+
+def line(name, secret, resources):
+    return json.dumps({"secretbox": {"name": name, "secret": secret}, "resources": resources})
+
+
+OLD_LINE, NEW_LINE = line("key1", FIRST, BEFORE), line("key-next", NEXT, AFTER)
+# The keys of a run, as the operator brings them; the first ones of a cluster that encrypts Secrets alone.
 STAGES = {
-    "settled": FIRST, "trust": f"{FIRST}\nkey-next:{NEXT}", "sign": f"key-next:{NEXT}\n{FIRST}", "over": f"key-next:{NEXT}",
+    "first": FIRST, "first-trust": f"{FIRST}\nkey-next:{NEXT}", "first-sign": f"key-next:{NEXT}\n{FIRST}",
+    "settled": OLD_LINE, "trust": f"{OLD_LINE}\n{NEW_LINE}", "sign": f"{NEW_LINE}\n{OLD_LINE}", "over": NEW_LINE,
 }  # fmt: skip
 
-
-def render():
-    """What the role makes of each."""
-    collection = os.environ["PYTHONPATH"]
-    venv = os.environ.get("CLUSTERWRIGHT_ANSIBLE_VENV") or os.path.expanduser("~/.cache/clusterwright/venv")
-    hosts = {}
-    for stage, lines in STAGES.items():
-        (PLACE / stage).mkdir()
-        (PLACE / stage / "pki.encryption.key").write_text(lines, encoding="utf-8")
-        hosts[stage] = {"secrets_dir": str(PLACE / stage)}
-    inventory = {"all": {"hosts": hosts, "vars": {"ansible_connection": "local", "kube_version": "1.35.4", "cluster_name": "a"}}}
-    (PLACE / "inventory.yml").write_text(json.dumps(inventory), encoding="utf-8")
-    playbook = [{
-        "hosts": "all", "gather_facts": False, "roles": ["clusterwright.cluster.secrets_encryption"],
-        "tasks": [{"ansible.builtin.copy": {"content": "{{ secrets_encryption_files | to_json }}", "mode": "0600",
-                                            "dest": f"{PLACE}/{{{{ inventory_hostname }}}}.json"}}],
-    }]  # fmt: skip
-    (PLACE / "render.yml").write_text(json.dumps(playbook), encoding="utf-8")
-    environment = {"PATH": f"{venv}/bin:{os.environ['PATH']}", "HOME": str(PLACE), "LC_ALL": "C.UTF-8", "PYTHONDONTWRITEBYTECODE": "1",
-                   "ANSIBLE_CONFIG": f"{collection}/ansible.cfg", "CLUSTERWRIGHT_EVENTS": str(PLACE / "events")}  # fmt: skip
-    (PLACE / "events").write_text("", encoding="utf-8")
-    done = subprocess.run([f"{venv}/bin/ansible-playbook", "-i", str(PLACE / "inventory.yml"), str(PLACE / "render.yml")], env=environment,
-                          stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)  # fmt: skip
-    assert done.returncode == 0, done.stdout + done.stderr
-    return json.dumps({stage: json.loads((PLACE / f"{stage}.json").read_text(encoding="utf-8")) for stage in STAGES})
-
-
-# Ansible is out of reach of the machine that is made next.
-if "RENDERED" not in os.environ:
-    os.environ["RENDERED"] = render()
-RENDERED = json.loads(os.environ["RENDERED"])
+RENDERED = {stage: files for stage, (files, _plugins) in rendered(PLACE, STAGES).items()}
 
 from authorities_world import ADDRESS, PORT, build, client, end, read, wait, write  # noqa: E402
 from machine_world import play, sh  # noqa: E402
@@ -70,6 +53,10 @@ from ansible_collections.clusterwright.cluster.plugins.modules import (  # noqa:
 secrets_rewrite.PAUSE_SECONDS = 0.1
 ROOT = "/etc/kubernetes/super-admin.conf"
 SECRETS = "/api/v1/namespaces/default/secrets"
+CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
+OLDS = "/apis/example.com/v1/namespaces/default/olds"
+# Of which clients write objects all the time: one that is encrypted before and after, one after, one before.
+WRITTEN = (SECRETS, CONFIG_MAPS, OLDS)
 MANIFEST = f"{static_pod.FOLDER}/kube-apiserver.yaml"
 OTHER_PORT = 7443
 OLD, NEW = b"k8s:enc:secretbox:v1:key1:", b"k8s:enc:secretbox:v1:key-next:"
@@ -105,52 +92,73 @@ def at(port):
     return CLIENTS[port]
 
 
+def content(name, folder=SECRETS):
+    """Of an object of any of the three."""
+    kind = {"apiVersion": "example.com/v1", "kind": "Old"} if folder == OLDS else {}
+    return {**kind, "metadata": {"name": name}, "data": {"x": base64.b64encode(name.encode()).decode()}}
+
+
 class Clients(threading.Thread):
     """Write through one API server, and read through the other one, all the time."""
 
     def __init__(self):
         super().__init__(daemon=True)
-        self.works, self.written, self.reads, self.failures = True, {}, 0, []
+        self.works, self.written, self.reads, self.failures = True, [], dict.fromkeys(WRITTEN, 0), []
 
     def run(self):
         number = 0
         while self.works:
             number += 1
-            name, ports = f"n{number}", (PORT, OTHER_PORT) if number % 2 else (OTHER_PORT, PORT)
-            try:
-                at(ports[0]).request("POST", SECRETS, {"metadata": {"name": name}, "stringData": {"x": name}})
-                self.written[name] = name
-                for key in (name, "before"):
-                    found = at(ports[1]).request("GET", f"{SECRETS}/{key}")
-                    self.reads += base64.b64decode(found["data"]["x"]).decode() == self.written[key]
-            except api.Refused as refused:
-                # One that begins knows nobody's rights for some seconds.
-                if refused.status not in (401, 403, 429, 503, 504):
-                    self.failures.append(str(refused))
-            except OSError:
-                pass
+            ports = (PORT, OTHER_PORT) if number % 2 else (OTHER_PORT, PORT)
+            for folder in WRITTEN:
+                self.write_and_read(folder, f"n{number}", *ports)
             time.sleep(0.2)
+
+    def write_and_read(self, folder, name, writer, reader):
+        try:
+            at(writer).request("POST", folder, content(name, folder))
+            self.written.append((folder, name))
+            for wanted in (name, "before"):
+                found = at(reader).request("GET", f"{folder}/{wanted}")
+                self.reads[folder] += found["data"] == content(wanted)["data"]
+        except api.Refused as refused:
+            # One that begins knows nobody's rights for some seconds, and no custom resources.
+            if refused.status not in (401, 403, 429, 503, 504) and not (refused.status == 404 and folder == OLDS):
+                self.failures.append(str(refused))
+        except OSError:
+            pass
 
     def end(self):
         self.works = False
         self.join()
 
 
-def values():
-    """What etcd has stored of each Secret, as etcdctl tells it."""
+def stored():
+    """What etcd has of each object, as etcdctl tells it."""
     pki = "/etc/etcd/pki"
     found = json.loads(sh("etcdctl", "--endpoints=https://127.0.0.1:2379", f"--cacert={pki}/ca.crt", f"--cert={pki}/healthcheck-client.crt",
-                          f"--key={pki}/healthcheck-client.key", "--write-out=json", "get", "--prefix", "/registry/secrets/"))  # fmt: skip
+                          f"--key={pki}/healthcheck-client.key", "--write-out=json", "get", "--prefix", "/registry/"))  # fmt: skip
     decoded = ((base64.b64decode(entry["key"]).decode(), base64.b64decode(entry["value"])) for entry in found["kvs"])
-    return {key.removeprefix("/registry/secrets/"): value for key, value in decoded}
+    return {key.removeprefix("/registry/"): value for key, value in decoded}
+
+
+def values():
+    """Of each Secret."""
+    return {key.removeprefix("secrets/"): value for key, value in stored().items() if key.startswith("secrets/")}
+
+
+def folders_with(beginning):
+    """Where in etcd there are values that begin so: of custom resources with their group."""
+    keys = (key.split("/") for key, value in stored().items() if value.startswith(beginning))
+    return {"/".join(parts[:2]) if "." in parts[0] else parts[0] for parts in keys}
 
 
 def readable():
     """Both API servers read all that there is; they ask etcd, and no cache."""
     for port in (PORT, OTHER_PORT):
-        for name, content in list(clients.written.items()):
-            found = at(port).request("GET", f"{SECRETS}/{name}")
-            assert base64.b64decode(found["data"]["x"]).decode() == content, (port, name)
+        for folder, name in list(clients.written):
+            found = at(port).request("GET", f"{folder}/{name}")
+            assert found["data"] == content(name)["data"], (port, folder, name)
     assert not clients.failures, clients.failures[:3]
 
 
@@ -181,20 +189,69 @@ def rewrite(stage, check=False, **more):
 
 
 def what_the_role_makes():
-    keys = {stage: encryption_keys.in_text(entries[0]["content"]) for stage, entries in RENDERED.items()}
-    assert keys == {
-        "settled": [("key1", FIRST)], "trust": [("key1", FIRST), ("key-next", NEXT)], "sign": [("key-next", NEXT), ("key1", FIRST)],
-        "over": [("key-next", NEXT)],
-    }, keys  # fmt: skip
     # A cluster that exists has this, to the byte: nothing is restarted for nothing.
-    was = {"apiVersion": "apiserver.config.k8s.io/v1", "kind": "EncryptionConfiguration", "resources": [{"resources": ["secrets"], "providers": [
-        {"secretbox": {"keys": [{"name": "key1", "secret": FIRST}]}}, {"identity": {}}]}]}  # fmt: skip
-    assert RENDERED["settled"] == [{"path": certificate_places.ENCRYPTION, "content": json.dumps(was)}], RENDERED["settled"]
+    def was(*keys):
+        found = {"apiVersion": "apiserver.config.k8s.io/v1", "kind": "EncryptionConfiguration", "resources": [{"resources": ["secrets"], "providers": [
+            {"secretbox": {"keys": [{"name": name, "secret": secret} for name, secret in keys]}}, {"identity": {}}]}]}  # fmt: skip
+        return [{"path": certificate_places.ENCRYPTION, "content": json.dumps(found)}]
+
+    first, following = ("key1", FIRST), ("key-next", NEXT)
+    for stage, keys in {"first": [first], "first-trust": [first, following], "first-sign": [following, first]}.items():
+        assert RENDERED[stage] == was(*keys), RENDERED[stage]
+    found = {stage: encryption_keys.entries(RENDERED[stage][0]["content"]) for stage in ("settled", "trust", "sign", "over")}
+
+    def names(stage, resource):
+        return [provider.name for provider in encryption_keys.providers(found[stage], resource)]
+
+    # At each moment whoever writes is read by those that are one stage away.
+    for resource, expected in {
+        "secrets": (["key1", "identity"], ["key1", "key-next", "identity"], ["key-next", "key1", "identity"], ["key-next", "identity"]),
+        "deployments.apps": (["identity"], ["identity", "key-next"], ["key-next", "identity"], ["key-next", "identity"]),
+        "widgets.example.com": (["identity"], ["identity", "key-next"], ["key-next", "identity"], ["key-next", "identity"]),
+        "olds.example.com": (["key1", "identity"], ["key1", "identity"], ["identity", "key1"], ["identity"]),
+        "leases.coordination.k8s.io": (["identity"],) * 4,
+    }.items():
+        assert tuple(names(stage, resource) for stage in found) == expected, resource
+
+
+def make_objects():
+    """One of each resource that may be encrypted, and of custom ones, with a namespace and without."""
+    template = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "a", "image": "a"}], "restartPolicy": "Always", "serviceAccountName": "one"}}
+    once = {**template, "spec": {**template["spec"], "restartPolicy": "Never"}}
+    select = {"selector": {"matchLabels": {"a": "b"}}, "template": template}
+    job = {"template": once, "suspend": True}
+    space = {"resources": {"requests": {"storage": "1Gi"}}, "accessModes": ["ReadWriteOnce"]}
+    volume = {"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"], "hostPath": {"path": "/a"}}
+    for folder, more in {
+        "/api/v1/namespaces/default/serviceaccounts": {}, "/api/v1/namespaces/default/pods": {"spec": template["spec"]},
+        "/api/v1/namespaces/default/podtemplates": {"template": template}, "/api/v1/persistentvolumes": {"spec": volume},
+        "/api/v1/namespaces/default/persistentvolumeclaims": {"spec": space}, "/apis/apps/v1/namespaces/default/deployments": {"spec": {"replicas": 0, **select}},
+        "/apis/apps/v1/namespaces/default/replicasets": {"spec": {"replicas": 0, **select}}, "/apis/apps/v1/namespaces/default/daemonsets": {"spec": select},
+        "/apis/apps/v1/namespaces/default/statefulsets": {"spec": {"replicas": 0, "serviceName": "a", **select}},
+        "/apis/apps/v1/namespaces/default/controllerrevisions": {"revision": 1, "data": {"a": "b"}}, "/apis/batch/v1/namespaces/default/jobs": {"spec": job},
+        "/apis/batch/v1/namespaces/default/cronjobs": {"spec": {"schedule": "0 0 1 1 *", "suspend": True, "jobTemplate": {"spec": job}}},
+    }.items():  # fmt: skip
+        at(PORT).request("POST", folder, {"metadata": {"name": "one"}, **more})
+    for plural, group, scope in (("widgets", "example.com", "Namespaced"), ("olds", "example.com", "Namespaced"), ("gadgets", "example.org", "Cluster")):
+        schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
+        versions = [{"name": "v1", "served": True, "storage": True, "schema": schema}]
+        names = {"plural": plural, "singular": plural[:-1], "kind": plural[:-1].title()}
+        definition = {"metadata": {"name": f"{plural}.{group}"}, "spec": {"group": group, "scope": scope, "names": names, "versions": versions}}
+        at(PORT).request("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", definition)
+        folder = f"/apis/{group}/v1/{'' if scope == 'Cluster' else 'namespaces/default/'}{plural}"
+
+        def made(folder=folder, group=group, kind=names["kind"]):
+            try:
+                return at(PORT).request("POST", folder, {"apiVersion": f"{group}/v1", "kind": kind, "metadata": {"name": "one"}})
+            except api.Refused as refused:
+                return refused.status == 409
+
+        wait(made, 60)
 
 
 def begin():
     """Both encrypt with the first key; one Secret is from before any encryption."""
-    at(PORT).request("POST", SECRETS, {"metadata": {"name": "plain"}, "stringData": {"x": "plain"}})
+    at(PORT).request("POST", SECRETS, content("plain"))
     write(certificate_places.ENCRYPTION, RENDERED["settled"][0]["content"], 0o600)
     old = component_process.pids(control_plane.APISERVER)
     text = read(MANIFEST)
@@ -203,13 +260,23 @@ def begin():
     wait(lambda: not control_plane.unhealthy([control_plane.APISERVER], ADDRESS, PORT), 180)
     result, failure = bring("settled")
     assert failure is None, failure and failure.message
+    make_objects()
     apiserver = OtherApiserver()
     apiserver.bring("settled")
-    at(PORT).request("POST", SECRETS, {"metadata": {"name": "before"}, "stringData": {"x": "before"}})
-    clients.written.update(plain="plain", before="before")
-    stored = values()
-    assert stored["default/plain"].startswith(b"k8s\0") and stored["default/before"].startswith(OLD), stored
+    for folder in WRITTEN:
+        wait(lambda folder=folder: made_anew(folder, "before"), 60)
+    clients.written += [(SECRETS, "plain"), *((folder, "before") for folder in WRITTEN)]
+    found = values()
+    assert found["default/plain"].startswith(b"k8s\0") and found["default/before"].startswith(OLD), found
+    assert folders_with(b"k8s:enc:") == {"secrets", "jobs", "example.com/olds"}, folders_with(b"k8s:enc:")
     return apiserver
+
+
+def made_anew(folder, name):
+    try:
+        return at(OTHER_PORT).request("POST", folder, content(name, folder))
+    except api.Refused as refused:
+        return refused.status == 409
 
 
 def nothing_is_passed_over():
@@ -245,7 +312,7 @@ def one_that_is_refused_is_named():
     wait(lambda: denies(PORT), 60)
     result, failure = rewrite("sign", timeout_seconds=3)
     assert failure and failure.reason == "SecretsNotRewritten", (failure and failure.message, result)
-    said = "1 Secrets in etcd are not encrypted with key-next: default/stuck (HTTP 422"
+    said = "1 objects in etcd are not as this API server writes them: secrets default/stuck is not encrypted with key-next (HTTP 422"
     assert said in failure.message and "it must stay" in failure.message, failure.message
     at(PORT).request("DELETE", f"{policies}/validatingadmissionpolicybindings/frozen")
     # Each API server learns of it by itself.
@@ -293,20 +360,30 @@ brought("sign")
 readable()
 other.bring("sign")
 readable()
-stored = values()
-by_old = {name for name, value in stored.items() if value.startswith(OLD)}
-assert {"default/before", "default/many099", "default/large"} < by_old and any(value.startswith(NEW) for value in stored.values()), by_old
+before = values()
+by_old = {name for name, value in before.items() if value.startswith(OLD)}
+assert {"default/before", "default/many099", "default/large"} < by_old and any(value.startswith(NEW) for value in before.values()), by_old
+assert "configmaps" in folders_with(b"k8s\0") and "configmaps" in folders_with(NEW) and "example.com/olds" in folders_with(OLD)
 result, failure = rewrite("sign", check=True)
-assert failure is None and result["changed"] and " Secrets in etcd are not encrypted with key-next: default/" in result["msg"], result
-assert values()["default/before"] == stored["default/before"], "the probe writes nothing"
+assert failure is None and result["changed"] and " objects in etcd are not as this API server writes them: " in result["msg"], result
+assert values()["default/before"] == before["default/before"], "the probe writes nothing"
 one_that_is_refused_is_named()
 # What is there already is not written again.
 before = values()
 at(PORT).request("DELETE", f"{SECRETS}/plain")
-del clients.written["plain"]
+clients.written.remove((SECRETS, "plain"))
 one_that_changes_meanwhile_is_left_to_the_next_round("stuck")
+everything = stored()
 after = values()
 assert all(value.startswith(NEW) for value in after.values()), [name for name, value in after.items() if not value.startswith(NEW)]
+# Everything is where it is looked for: nothing else is encrypted, and nothing is left of any of them.
+encrypted = {
+    "configmaps", "controllerrevisions", "cronjobs", "daemonsets", "deployments", "example.com/widgets", "example.org/gadgets", "persistentvolumeclaims",
+    "persistentvolumes", "pods", "podtemplates", "replicasets", "secrets", "serviceaccounts", "statefulsets",
+}  # fmt: skip
+assert folders_with(b"k8s:enc:") == folders_with(NEW) == encrypted, folders_with(b"k8s:enc:") ^ encrypted
+assert not folders_with(b"k8s\0") & encrypted and not folders_with(b"{") & encrypted
+assert {"jobs"} < folders_with(b"k8s\0") and "example.com/olds" in folders_with(b"{")
 assert after["default/large"] == before["default/large"]
 assert at(OTHER_PORT).request("GET", f"{SECRETS}/large")["data"] == large["data"]
 for check in (True, False):
@@ -320,7 +397,7 @@ other.bring("over")
 readable()
 clients.end()
 readable()
-assert clients.reads > 20, clients.reads
+assert all(reads > 20 for reads in clients.reads.values()), clients.reads
 assert FIRST not in read(certificate_places.ENCRYPTION) and oct(os.stat(certificate_places.ENCRYPTION).st_mode & 0o777) == "0o600"
 result, failure = rewrite("over", check=True)
 assert failure is None and not result["changed"], (failure and failure.message, result)

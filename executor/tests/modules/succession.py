@@ -4,7 +4,7 @@ import json
 import pathlib
 import sys
 
-from ansible_collections.clusterwright.cluster.plugins.module_utils import succession
+from ansible_collections.clusterwright.cluster.plugins.module_utils import certificate_places, succession
 from ansible_collections.clusterwright.cluster.plugins.module_utils.failure import StepFailure
 
 place = pathlib.Path(sys.argv[1]) / "ca.crt"
@@ -46,15 +46,33 @@ try:
     raise AssertionError("it was not refused")
 except StepFailure:
     pass
-# Keys that encrypt are known by name and secret.
+# What encrypts on a machine is known by name and secret, or by its socket, and must be what decrypts the same resources from then on.
 ONE, OTHER = {"name": "key1", "secret": "AAA"}, {"name": "key-b", "secret": "BBB"}
+IDENTITY = {"identity": {}}
+certificate_places.ENCRYPTION = str(place)
+
+
+def entry_of(resources: list, *providers: dict) -> dict:
+    return {"resources": resources, "providers": list(providers)}
+
+
+def box(*keys: dict) -> dict:
+    return {"secretbox": {"keys": list(keys)}}
+
+
+def kms(name: str, socket: str = "a") -> dict:
+    return {"kms": {"apiVersion": "v2", "name": name, "endpoint": f"unix:///run/kms/{socket}.sock", "timeout": "3s"}}
+
+
+def written(*entries: dict) -> str:
+    return json.dumps({"kind": "EncryptionConfiguration", "resources": list(entries)})
 
 
 def configuration(*keys: dict) -> str:
-    providers = [{"secretbox": {"keys": list(keys)}}, {"identity": {}}]
-    return json.dumps({"kind": "EncryptionConfiguration", "resources": [{"resources": ["secrets"], "providers": providers}]})
+    return written(entry_of(["secrets"], box(*keys), IDENTITY))
 
 
+WIDE = written(entry_of(["configmaps", "secrets"], box(ONE), IDENTITY), entry_of(["*.apps"], box(ONE), IDENTITY))
 for there, wanted, is_refused in (
     (configuration(ONE), configuration(ONE, OTHER), False),
     (configuration(ONE, OTHER), configuration(OTHER, ONE), False),
@@ -65,7 +83,19 @@ for there, wanted, is_refused in (
     (configuration(ONE), configuration({**ONE, "name": "key2"}), True),
     ("", configuration(OTHER), False),
     ("[]", configuration(OTHER), False),
-):
+    # A resource that is not decrypted any more, and one that is.
+    (configuration(ONE), WIDE, False),
+    (WIDE, configuration(ONE), True),
+    (WIDE, written(entry_of(["secrets"], box(ONE), IDENTITY), entry_of(["configmaps"], IDENTITY, box(ONE)), entry_of(["*.apps"], IDENTITY, box(ONE))), False),
+    (WIDE, written(entry_of(["secrets", "configmaps"], box(ONE), IDENTITY), entry_of(["deployments.apps"], box(ONE), IDENTITY)), True),
+    (written(entry_of(["deployments.apps"], box(ONE), IDENTITY)), WIDE, False),
+    (written(entry_of(["secrets"], IDENTITY, box(ONE))), configuration(OTHER), False),
+    # A plug-in.
+    (configuration(ONE), written(entry_of(["secrets"], box(ONE), kms("k"), IDENTITY)), False),
+    (written(entry_of(["secrets"], kms("k"), IDENTITY)), written(entry_of(["secrets"], box(ONE), kms("k"), IDENTITY)), False),
+    (written(entry_of(["secrets"], kms("k"), IDENTITY)), written(entry_of(["secrets"], kms("k", "b"), IDENTITY)), True),
+    (written(entry_of(["secrets"], kms("k"), IDENTITY)), configuration(ONE), True),
+):  # fmt: skip
     place.write_text(there, encoding="ascii")
     try:
         succession.check([{"path": str(place), "content": wanted}], (str(place),))

@@ -75,6 +75,7 @@ pub fn plan(observed: &Observed<'_>) -> Plan<Action, ClusterDeploymentStatus> {
     state.upgrade = upgrade::find(&state);
     state.is_trusted = rotating::is_trusted(&state);
     state.encrypts_anew = rotating::encrypts_anew(&state);
+    state.plugin_answers = rotating::plugin_answers(&state);
     state.outdated = operations::configure::due(&state);
     state.drifted = drifted::due(&state);
     state.rollout = rollout::look::look(&state);

@@ -219,7 +219,7 @@ pub fn secrets_needed(model: &RunInputs) -> SecretsNeeded {
     let hosts_in = |group: Group| hosts_in(model, group);
     let rotates = has(Step::CertificateAuthorities);
     let control_plane = (has(Step::ControlPlane) || rotates) && hosts_in(Group::KubeControlPlane).next().is_some();
-    let encryption = has(Step::RewriteSecrets) || has(Step::ReleaseControlPlane);
+    let encryption = [Step::KmsPlugin, Step::RewriteSecrets, Step::ReleaseControlPlane].into_iter().any(has);
     let is_external = is_external(model);
     let etcd = has(Step::Etcd) || has(Step::ControlPlane);
     let etcd_hosts: BTreeSet<String> = if etcd { hosts_in(Group::Etcd).collect() } else { BTreeSet::new() };

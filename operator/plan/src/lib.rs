@@ -19,6 +19,7 @@ pub mod departure;
 pub mod disruption;
 pub mod drain;
 pub mod drift;
+pub mod encryption;
 pub mod etcd;
 pub mod etcd_backup;
 pub mod etcd_backup_schedule;

@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crds::cluster_deployment::EtcdTopology;
 
+use crate::encryption::Succession;
 use crate::settings;
 
 /// What may be rotated.
@@ -132,17 +133,26 @@ pub struct Authorities {
     pub rings: BTreeMap<Subject, Ring>,
     /// The number with which each was rotated last.
     pub rotated: BTreeMap<Subject, i64>,
+    /// What is encrypted in etcd, and by what.
+    pub encryption: Succession,
 }
 
 impl Authorities {
     /// The digest of each, by its name in statuses: of members of etcd beside control planes, of what Pods are to
-    /// trust, and of what etcd has stored, under names of their own.
+    /// trust, of what etcd has stored, and of a KMS plug-in that is to encrypt, under names of their own.
     pub fn digests(&self, etcd: EtcdTopology) -> BTreeMap<String, String> {
         let rings = self.rings.iter().map(|(subject, ring)| (subject.name().to_owned(), ring.digest()));
         let pods = self.rings.get(&Subject::Ca).map(|ring| (PODS.to_owned(), ring.trust()));
         let member = self.rings.get(&Subject::EtcdCa).map(|ring| (MEMBER.to_owned(), ring.digest()));
         let stored = self.rings.get(&Subject::EncryptionKey).map(|ring| (STORED.to_owned(), ring.fingerprint()));
-        rings.chain(pods).chain(member.filter(|_| etcd == EtcdTopology::Stacked)).chain(stored).collect()
+        let plugin = self.plugin().map(|plugin| (PLUGIN.to_owned(), plugin));
+        rings.chain(pods).chain(member.filter(|_| etcd == EtcdTopology::Stacked)).chain(stored).chain(plugin).collect()
+    }
+
+    /// A digest of the KMS plug-in that takes over, while it does.
+    pub fn plugin(&self) -> Option<String> {
+        let plugin = self.encryption.arriving()?;
+        Some(short(&settings::digest(&(&plugin.name, &plugin.endpoint))))
     }
 
     /// The one whose rotation is under way, of which there is no more than one unless somebody edits the Secret.
@@ -158,6 +168,8 @@ pub const PODS: &str = "pods";
 pub const MEMBER: &str = "etcd-ca/member";
 /// What stands in statuses of a control plane for the key that it has seen all Secrets in etcd to be encrypted with.
 pub const STORED: &str = "stored-secrets";
+/// What stands in statuses of a control plane for the KMS plug-in that answered there, until it has taken over.
+pub const PLUGIN: &str = "kms-plugin";
 /// Of a machine that joined while a rotation was under way: it may have some of it.
 pub const JOINED: &str = "joined";
 
@@ -166,6 +178,10 @@ pub const JOINED: &str = "joined";
 pub enum Move {
     /// Another one is made, and trusted, for the number that was asked for.
     Begin(i64),
+    /// What the spec says of encryption by now is prepared: it decrypts.
+    Adopt,
+    /// What was prepared so goes before it encrypts: the spec says something else by now.
+    Withdraw,
     /// It signs.
     Sign,
     /// The former one goes.
@@ -176,8 +192,8 @@ impl Move {
     /// The stage from which it is made.
     pub const fn from(self) -> Stage {
         match self {
-            Move::Begin(_) => Stage::Settled,
-            Move::Sign => Stage::Trust,
+            Move::Begin(_) | Move::Adopt => Stage::Settled,
+            Move::Sign | Move::Withdraw => Stage::Trust,
             Move::Complete => Stage::Sign,
         }
     }

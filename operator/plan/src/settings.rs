@@ -279,6 +279,7 @@ fn applies_settings(run: &PlaybookRun) -> bool {
         Step::EtcdEndpoints,
         Step::CertificateAuthorities,
         Step::RestartPods,
+        Step::KmsPlugin,
         Step::RewriteSecrets,
     ];
     let mut steps = steps.into_iter().chain(PARTS.iter().flat_map(Part::steps));

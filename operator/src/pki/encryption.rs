@@ -1,142 +1,104 @@
-//! The keys that a cluster's Secrets are encrypted with in etcd: one encrypts, and while another one takes its place
-//! both decrypt. Former ones stay in the Secret of the cluster's keys, since backups of before need them; machines lose
-//! them.
+//! What encrypts in a cluster's etcd: one encrypts, and while another one takes its place both decrypt. Former keys stay
+//! in the Secret of the cluster's keys, since backups of before need them; machines lose them.
+
+mod scheme;
 
 use std::collections::BTreeMap;
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
 use k8s_openapi::ByteString;
+use plan::encryption::{Scheme, Succession};
 use plan::rotation::{Move, Ring, Stage};
 use plan::settings::digest;
-use rand::RngCore;
 
 use super::error::PkiError;
 use super::ring::text;
+use scheme::{EncryptionKey, KeyedScheme, Provider};
 
-/// The key that encrypts, in the Secret.
+/// What encrypts, in the Secret.
 pub(super) const KEY: &str = "encryption.key";
-/// The one that will encrypt.
+/// What will encrypt.
 const NEXT: &str = "encryption-next.key";
-/// The one that encrypted until now.
+/// What encrypted until now.
 const FORMER: &str = "encryption-former.key";
 /// What stands around the names of former ones that no machine has any more: `encryption-retired-key1.key`.
 const RETIRED: (&str, &str) = ("encryption-retired-", ".key");
-/// The name of every cluster's first key: values in etcd name the key that they were encrypted with.
-const FIRST: &str = "key1";
-/// Bytes of a key.
-const LENGTH: usize = 32;
-/// Characters of the digest in a key's name.
-const DIGITS: usize = 10;
-
-/// One key.
-#[derive(Clone, PartialEq, Eq)]
-pub struct EncryptionKey {
-    /// As API servers and values in etcd name it; no other key of the cluster ever has it.
-    name: String,
-    /// 32 bytes in base64.
-    secret: String,
-}
-
-impl EncryptionKey {
-    fn make() -> String {
-        let mut bytes = [0; LENGTH];
-        rand::rng().fill_bytes(&mut bytes);
-        STANDARD.encode(bytes)
-    }
-
-    /// A key that follows others: it is named after itself, so that no two have one name.
-    fn named(secret: String) -> Self {
-        let name: String = digest(&secret).chars().take(DIGITS).collect();
-        Self { name: format!("key-{name}"), secret }
-    }
-
-    /// `NAME:SECRET`; of the first key the secret alone, as it stood there before there were others.
-    fn text(&self) -> String {
-        if self.name == FIRST { self.secret.clone() } else { format!("{}:{}", self.name, self.secret) }
-    }
-
-    /// Reads it back; one that stands there without a name has the one that is given.
-    fn parse(what: &str, text: &str, unnamed: impl FnOnce(String) -> Self) -> Result<Self, PkiError> {
-        let (name, secret) = match text.trim().split_once(':') {
-            Some((name, secret)) => (Some(name), secret),
-            None => (None, text.trim()),
-        };
-        let is_name =
-            |name: &str| !name.is_empty() && name.chars().all(|char| char.is_ascii_alphanumeric() || char == '-');
-        if !name.is_none_or(is_name) || !STANDARD.decode(secret).is_ok_and(|bytes| bytes.len() == LENGTH) {
-            let problem = "it is no key of 32 bytes in base64, with its name and a colon before it if it has one";
-            return Err(PkiError::Read { what: what.to_owned(), problem: problem.to_owned() });
-        }
-        let secret = secret.to_owned();
-        Ok(match name {
-            Some(name) => Self { name: name.to_owned(), secret },
-            None => unnamed(secret),
-        })
-    }
-
-    fn first(secret: String) -> Self {
-        Self { name: FIRST.to_owned(), secret }
-    }
-}
 
 /// All of a cluster.
 #[derive(Clone, PartialEq, Eq)]
 pub struct EncryptionKeys {
-    key: EncryptionKey,
+    key: KeyedScheme,
     other: Other,
-    retired: Vec<EncryptionKey>,
+    retired: Vec<Provider>,
 }
 
 #[derive(Clone, PartialEq, Eq)]
 enum Other {
     None,
-    Next(EncryptionKey),
-    Former(EncryptionKey),
+    /// What will encrypt, and whether it does since the spec was edited.
+    Next(KeyedScheme, bool),
+    Former(KeyedScheme),
 }
 
 impl EncryptionKeys {
-    /// The first key of a cluster.
-    pub fn generate() -> Self {
-        Self { key: EncryptionKey::first(EncryptionKey::make()), other: Other::None, retired: Vec::new() }
+    /// What a cluster begins with.
+    pub fn generate(wanted: &Scheme) -> Self {
+        Self { key: KeyedScheme::first(wanted), other: Other::None, retired: Vec::new() }
     }
 
     /// What everybody may know of them.
     pub fn seen(&self) -> Ring {
         let stage = match &self.other {
             Other::None => Stage::Settled,
-            Other::Next(_) => Stage::Trust,
+            Other::Next(..) => Stage::Trust,
             Other::Former(_) => Stage::Sign,
         };
-        let trusted = self.used().map(|key| digest(&key.text())).collect();
-        Ring { stage, signer: digest(&self.key.text()), trusted }
+        let trusted = self.used().map(|scheme| digest(&scheme.line())).collect();
+        Ring { stage, signer: digest(&self.key.line()), trusted }
+    }
+
+    /// What is encrypted and by what, without keys.
+    pub fn succession(&self) -> Succession {
+        let (from, to, is_edit) = match &self.other {
+            Other::None => (&self.key, &self.key, false),
+            Other::Next(next, is_edit) => (&self.key, next, *is_edit),
+            Other::Former(former) => (former, &self.key, false),
+        };
+        let providers = self.used().map(|scheme| &scheme.provider).chain(&self.retired);
+        let plugins = providers.filter_map(Provider::plugin).cloned().collect();
+        Succession { from: from.seen(), to: to.seen(), is_edit, plugins }
     }
 
     /// A line for each that machines have, the one that encrypts first.
     pub fn lines(&self) -> String {
-        self.used().map(EncryptionKey::text).collect::<Vec<_>>().join("\n")
+        self.used().map(KeyedScheme::line).collect::<Vec<_>>().join("\n")
     }
 
-    fn used(&self) -> impl Iterator<Item = &EncryptionKey> {
+    fn used(&self) -> impl Iterator<Item = &KeyedScheme> {
         [&self.key].into_iter().chain(self.other())
     }
 
-    fn other(&self) -> Option<&EncryptionKey> {
+    fn other(&self) -> Option<&KeyedScheme> {
         match &self.other {
             Other::None => None,
-            Other::Next(other) | Other::Former(other) => Some(other),
+            Other::Next(other, _) | Other::Former(other) => Some(other),
         }
     }
 
-    /// Makes a move; whoever is not where it is made from stays.
-    pub fn rotated(self, next: Move) -> Self {
+    /// Makes a move, to what is wanted where the spec is followed; whoever is not where it is made from stays.
+    pub fn rotated(self, next: Move, wanted: &Scheme) -> Self {
         match (next, self.other) {
-            (Move::Begin(_), Other::None) => {
-                Self { other: Other::Next(EncryptionKey::named(EncryptionKey::make())), ..self }
+            (Move::Begin(number), Other::None) => {
+                let next = KeyedScheme { provider: self.key.provider.next(number), ..self.key.clone() };
+                Self { other: Other::Next(next, false), ..self }
             }
-            (Move::Sign, Other::Next(next)) => Self { key: next, other: Other::Former(self.key), ..self },
+            (Move::Adopt, Other::None) if self.key.seen() != *wanted => {
+                Self { other: Other::Next(self.key.edited(wanted), true), ..self }
+            }
+            (Move::Withdraw, Other::Next(_, true)) => Self { other: Other::None, ..self },
+            (Move::Sign, Other::Next(next, _)) => Self { key: next, other: Other::Former(self.key), ..self },
             (Move::Complete, Other::Former(former)) => {
-                Self { other: Other::None, retired: self.retired.into_iter().chain([former]).collect(), ..self }
+                let retired = self.retired.into_iter().chain([former.provider.at_rest()]).collect();
+                Self { other: Other::None, retired, ..self }
             }
             (_, other) => Self { other, ..self },
         }
@@ -145,21 +107,28 @@ impl EncryptionKeys {
 
     /// One that is used again is not retired. The others are in the order of their names.
     fn without_doubles(mut self) -> Self {
-        let used: Vec<EncryptionKey> = self.used().cloned().collect();
-        self.retired.retain(|key| !used.contains(key));
-        self.retired.sort_by(|one, other| one.name.cmp(&other.name));
+        let used: Vec<Provider> = self.used().map(|scheme| scheme.provider.clone()).collect();
+        self.retired.retain(|former| !used.iter().any(|provider| provider.decrypts_for(former)));
+        self.retired.sort_by_key(Provider::name);
+        self.retired.dedup_by_key(|former| former.name());
         self
     }
 
-    /// The keys of the Secret that hold them, and their values.
+    /// The keys of the Secret that hold them, and their values. Those beside the one that encrypts say which resources
+    /// they are of where these are others; the next one always where that is since the spec was edited.
     pub fn entries(&self) -> Vec<(String, String)> {
+        let text = |scheme: &KeyedScheme, says: bool| scheme.provider.text(says.then(|| scheme.resources.clone()));
         let other = match &self.other {
             Other::None => None,
-            Other::Next(next) => Some((NEXT.to_owned(), next.text())),
-            Other::Former(former) => Some((FORMER.to_owned(), former.text())),
+            Other::Next(next, is_edit) => Some((NEXT.to_owned(), text(next, *is_edit))),
+            Other::Former(former) => {
+                Some((FORMER.to_owned(), text(former, former.resources != self.key.resources)))
+            }
         };
-        let retired = self.retired.iter().map(|key| (format!("{}{}{}", RETIRED.0, key.name, RETIRED.1), key.text()));
-        [(KEY.to_owned(), self.key.text())].into_iter().chain(other).chain(retired).collect()
+        let retired = self.retired.iter().map(|provider| {
+            (format!("{}{}{}", RETIRED.0, provider.name(), RETIRED.1), provider.text(None))
+        });
+        [(KEY.to_owned(), self.key.line())].into_iter().chain(other).chain(retired).collect()
     }
 
     /// Reads them back.
@@ -167,23 +136,26 @@ impl EncryptionKeys {
         let what = |name: &str| format!("{name} of Secret {secret}");
         let find = |name: &str| text(secret, name, data);
         let missing = || PkiError::MissingKey { secret: secret.into(), key: KEY.into() };
-        let key = EncryptionKey::parse(&what(KEY), find(KEY)?.ok_or_else(missing)?, EncryptionKey::first)?;
-        let retired = data.keys().filter(|name| name.starts_with(RETIRED.0) && name.ends_with(RETIRED.1));
-        let retired: Vec<EncryptionKey> = retired
-            .filter_map(|name| {
-                let text = find(name).transpose()?;
-                Some(text.and_then(|text| EncryptionKey::parse(&what(name), text, EncryptionKey::first)))
-            })
-            .collect::<Result<_, PkiError>>()?;
+        let first = Scheme::default().resources;
+        let (key, _) = KeyedScheme::parse(&what(KEY), find(KEY)?.ok_or_else(missing)?, EncryptionKey::first, &first)?;
+        let retired = retired(secret, data)?;
         // One that comes back is known by the name that it had.
         let known = |secret: String| {
-            let before = retired.iter().find(|key| key.secret == secret).cloned();
+            let before = retired.iter().find_map(|former| match former {
+                Provider::Secretbox(key) if key.secret == secret => Some(key.clone()),
+                Provider::Secretbox(_) | Provider::Kms(..) => None,
+            });
             before.unwrap_or_else(|| EncryptionKey::named(secret))
         };
         let other = match (find(NEXT)?, find(FORMER)?) {
             (None, None) => Other::None,
-            (Some(next), None) => Other::Next(EncryptionKey::parse(&what(NEXT), next, known)?),
-            (None, Some(former)) => Other::Former(EncryptionKey::parse(&what(FORMER), former, EncryptionKey::first)?),
+            (Some(next), None) => {
+                let (next, is_edit) = KeyedScheme::parse(&what(NEXT), next, known, &key.resources)?;
+                Other::Next(next, is_edit)
+            }
+            (None, Some(former)) => {
+                Other::Former(KeyedScheme::parse(&what(FORMER), former, EncryptionKey::first, &key.resources)?.0)
+            }
             (Some(_), Some(_)) => {
                 let problem = format!(
                     "it has both {NEXT} and {FORMER}: one is rotated after the other: remove what was put there last"
@@ -192,94 +164,30 @@ impl EncryptionKeys {
             }
         };
         let keys = Self { key, other, retired };
-        if let Some(other) = keys.other().filter(|other| other.name == keys.key.name) {
-            let problem = format!("two keys have the name {}: remove what was put there last", other.name);
+        let clashes = |other: &&KeyedScheme| {
+            let (one, other) = (&keys.key.provider, &other.provider);
+            one.name() == other.name() && !one.decrypts_for(other)
+        };
+        if let Some(other) = keys.other().filter(clashes) {
+            let problem = format!("two keys have the name {}: remove what was put there last", other.provider.name());
             return Err(PkiError::Read { what: format!("Secret {secret}"), problem });
         }
         Ok(keys.without_doubles())
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use k8s_openapi::ByteString;
-    use plan::rotation::{Move, Stage};
-
-    use super::{EncryptionKey, EncryptionKeys, FORMER, KEY, NEXT};
-    use crate::pki::material::Data;
-
-    fn data(keys: &EncryptionKeys) -> Data {
-        keys.entries().into_iter().map(|(name, value)| (name, ByteString(value.into()))).collect()
-    }
-
-    fn read(data: &Data) -> Result<EncryptionKeys, String> {
-        EncryptionKeys::from_data("a-pki", data).map_err(|error| error.to_string())
-    }
-
-    #[test]
-    fn each_stage_decrypts_what_the_one_before_and_the_one_after_encrypt_and_former_keys_are_kept_and_not_brought() {
-        let first = EncryptionKeys::generate();
-        assert_eq!(first.lines(), first.key.secret, "as it was before there were others");
-        let mut seen = vec![first.clone()];
-        for number in [1, 2] {
-            for next in [Move::Begin(number), Move::Sign, Move::Complete] {
-                let keys = seen.last().unwrap().clone().rotated(next);
-                assert!(read(&data(&keys)) == Ok(keys.clone()));
-                assert_eq!(keys.clone().rotated(next).lines(), keys.lines(), "it is made once");
-                seen.push(keys);
-            }
-        }
-        let stages: Vec<Stage> = seen.iter().map(|keys| keys.seen().stage).collect();
-        let round = [Stage::Trust, Stage::Sign, Stage::Settled];
-        assert_eq!(stages, [&[Stage::Settled][..], &round, &round].concat());
-        for pair in seen.windows(2) {
-            let (one, other) = (pair[0].seen(), pair[1].seen());
-            assert!(one.trusted.contains(&other.signer) && other.trusted.contains(&one.signer));
-        }
-        let last = seen.last().unwrap();
-        assert!(last.lines().starts_with("key-") && !last.lines().contains('\n'), "one, with its name");
-        let names: Vec<String> = data(last).into_keys().collect();
-        let second = &seen[3].key.name;
-        assert_eq!(names, [&format!("encryption-retired-{second}.key"), "encryption-retired-key1.key", KEY]);
-        assert!(seen[1].lines().lines().count() == 2 && seen[2].lines().starts_with(second));
-    }
-
-    #[test]
-    fn a_former_key_that_comes_back_has_its_name_and_one_that_a_person_brings_one_of_its_own() {
-        let first = EncryptionKeys::generate();
-        let rotated = [Move::Begin(1), Move::Sign, Move::Complete]
-            .into_iter()
-            .fold(first.clone(), |keys, next| keys.rotated(next));
-        let mut back = data(&rotated);
-        back.insert(NEXT.into(), back["encryption-retired-key1.key"].clone());
-        let back = read(&back).unwrap();
-        assert_eq!((back.seen().stage, back.other().unwrap().name.as_str()), (Stage::Trust, "key1"));
-        assert_eq!(back.seen().trusted, [first.seen().signer, rotated.seen().signer].into());
-        let back = back.rotated(Move::Sign).rotated(Move::Complete);
-        assert!(back.key == first.key && back.retired == [rotated.key.clone()]);
-
-        let mut own = data(&first);
-        own.insert(NEXT.into(), ByteString(format!("{}\n", EncryptionKey::make()).into()));
-        assert!(read(&own).unwrap().other().unwrap().name.starts_with("key-"), "not key1 once more");
-    }
-
-    #[test]
-    fn what_cannot_be_used_is_told_and_not_shown() {
-        let good = data(&EncryptionKeys::generate());
-        let with = |name: &str, value: &str| {
-            let mut data = good.clone();
-            data.insert(name.into(), ByteString(value.into()));
-            read(&data).map(|_| ()).unwrap_err()
-        };
-        for (name, value) in [(KEY, "hunter2"), (NEXT, "key-1:hunter2"), (FORMER, ":"), (KEY, "aHVudGVyMg==")] {
-            let error = with(name, value);
-            assert!(error.starts_with(&format!("{name} of Secret a-pki cannot be used")), "{error}");
-            assert!(!error.contains("hunter") && !error.contains("aHVu"), "{error}");
-        }
-        let other = EncryptionKey::make();
-        assert!(with(FORMER, &other).contains("two keys have the name key1"));
-        let mut both = data(&EncryptionKeys::generate().rotated(Move::Begin(1)));
-        both.insert(FORMER.into(), ByteString(format!("key-0:{other}").into()));
-        assert!(read(&both).map(|_| ()).unwrap_err().contains("both encryption-next.key and encryption-former.key"));
-    }
+/// Those that no machine has any more.
+fn retired(secret: &str, data: &BTreeMap<String, ByteString>) -> Result<Vec<Provider>, PkiError> {
+    let names = data.keys().filter(|name| name.starts_with(RETIRED.0) && name.ends_with(RETIRED.1));
+    let read = |name: &String| {
+        let found = text(secret, name, data).transpose()?;
+        Some(found.and_then(|text| {
+            let what = format!("{name} of Secret {secret}");
+            KeyedScheme::parse(&what, text, EncryptionKey::first, &[]).map(|(scheme, _)| scheme.provider)
+        }))
+    };
+    names.filter_map(read).collect()
 }
+
+#[cfg(test)]
+mod tests;

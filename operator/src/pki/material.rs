@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use k8s_openapi::ByteString;
+use plan::encryption::Scheme;
 use plan::rotation::{Move, Ring, Subject};
 
 use super::authority::Authority;
@@ -38,15 +39,15 @@ const ETCD: (&str, &str) = ("etcd-ca", "etcd-ca");
 const SERVICE_ACCOUNT: (&str, &str) = ("sa", "service accounts");
 
 impl Pki {
-    /// Makes everything.
-    pub fn generate(now: Timestamp) -> Result<Self, PkiError> {
+    /// Makes everything; what encrypts, as it is wanted.
+    pub fn generate(wanted: &Scheme, now: Timestamp) -> Result<Self, PkiError> {
         let authority = |(_, name): (&str, &str)| Ok(KeyRing::new(Authority::make(name, now)?));
         Ok(Self {
             kubernetes: authority(KUBERNETES)?,
             front_proxy: authority(FRONT_PROXY)?,
             etcd: authority(ETCD)?,
             service_account: KeyRing::new(ServiceAccountKey::make(SERVICE_ACCOUNT.1, now)?),
-            encryption: EncryptionKeys::generate(),
+            encryption: EncryptionKeys::generate(wanted),
         })
     }
 
@@ -73,8 +74,8 @@ impl Pki {
         })
     }
 
-    /// The same after a move of a rotation.
-    pub fn rotated(self, subject: Subject, next: Move, now: Timestamp) -> Result<Self, PkiError> {
+    /// The same after a move of a rotation; what encrypts in the end, as it is wanted.
+    pub fn rotated(self, subject: Subject, next: Move, wanted: &Scheme, now: Timestamp) -> Result<Self, PkiError> {
         Ok(match subject {
             Subject::Ca => Self { kubernetes: self.kubernetes.rotated(next, KUBERNETES.1, now)?, ..self },
             Subject::FrontProxyCa => Self { front_proxy: self.front_proxy.rotated(next, FRONT_PROXY.1, now)?, ..self },
@@ -82,7 +83,7 @@ impl Pki {
             Subject::ServiceAccountKey => {
                 Self { service_account: self.service_account.rotated(next, SERVICE_ACCOUNT.1, now)?, ..self }
             }
-            Subject::EncryptionKey => Self { encryption: self.encryption.rotated(next), ..self },
+            Subject::EncryptionKey => Self { encryption: self.encryption.rotated(next, wanted), ..self },
         })
     }
 
@@ -148,10 +149,11 @@ impl std::fmt::Debug for Pki {
 mod tests {
     use super::{Data, Pki};
     use jiff::Timestamp;
+    use plan::encryption::Scheme;
 
     fn pki() -> Pki {
         let now: Timestamp = "2026-11-21T00:00:00Z".parse().unwrap();
-        Pki::generate(now).unwrap()
+        Pki::generate(&Scheme::default(), now).unwrap()
     }
 
     #[test]

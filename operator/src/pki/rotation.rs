@@ -5,6 +5,7 @@ use crds::names::{annotation, pki_secret};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Secret;
 use kube::ResourceExt;
+use plan::encryption::Scheme;
 use plan::rotation::{Authorities, Move, Subject, request};
 use serde_json::{Value, json};
 
@@ -17,8 +18,12 @@ use crate::execute;
 /// says why.
 pub fn seen(secret: &Secret) -> Authorities {
     let data = secret.data.clone().unwrap_or_default();
-    let rings = Pki::from_data(&secret.name_any(), &data).map(|pki| pki.seen()).unwrap_or_default();
-    Authorities { rings, rotated: request::rotated(&secret.metadata) }
+    let pki = Pki::from_data(&secret.name_any(), &data).ok();
+    Authorities {
+        rings: pki.as_ref().map(Pki::seen).unwrap_or_default(),
+        rotated: request::rotated(&secret.metadata),
+        encryption: pki.as_ref().map(|pki| pki.encryption.succession()).unwrap_or_default(),
+    }
 }
 
 /// Makes a move, where nobody has written the Secret meanwhile.
@@ -35,7 +40,7 @@ pub async fn make(
     belongs_to(&secret, cd).doing(doing)?;
     let pki = Pki::from_data(&name, &secret.data.clone().unwrap_or_default()).doing(doing)?;
     let before = pki.data();
-    let after = pki.rotated(subject, next, now).doing(doing)?.data();
+    let after = pki.rotated(subject, next, &Scheme::wanted(cd), now).doing(doing)?.data();
     // What a person keeps there beside stays.
     let gone = before.keys().filter(|key| !after.contains_key(*key)).map(|key| (key.clone(), Value::Null));
     let data = after.iter().map(|(key, value)| (key.clone(), json!(value))).chain(gone);

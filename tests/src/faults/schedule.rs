@@ -105,6 +105,7 @@ fn typical_length(step: Step) -> Duration {
         | Step::KubeletConfiguration
         | Step::CertificateAuthorities
         | Step::RestartPods
+        | Step::KmsPlugin
         | Step::RewriteSecrets
         | Step::Coredns
         | Step::Custom(_) => 500,

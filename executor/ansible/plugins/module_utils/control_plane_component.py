@@ -14,6 +14,7 @@ from ansible_collections.clusterwright.cluster.plugins.module_utils import (
     component_manifest,
     component_process,
     control_plane,
+    encryption_mounts,
     files,
     restarts,
     static_pod,
@@ -37,7 +38,7 @@ class Component:
         self.name = wanted["name"]
         self.arguments = wanted.get("arguments") or []
         self.files = wanted.get("files") or []
-        self.volumes = wanted.get("volumes") or []
+        self.volumes = encryption_mounts.with_needed(self.name, wanted.get("volumes") or [])
         self.ours = ours
         self.manifest = f"{static_pod.FOLDER}/{self.name}.yaml"
         self.folder = f"{FILES}/{self.name}"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from ansible_collections.clusterwright.cluster.plugins.module_utils import encryption_keys
+from ansible_collections.clusterwright.cluster.plugins.module_utils import certificate_places, encryption_keys
 from ansible_collections.clusterwright.cluster.plugins.module_utils.failure import StepFailure
 from ansible_collections.clusterwright.cluster.plugins.module_utils.machine import text
 
@@ -15,15 +15,22 @@ BLOCK = re.compile(r"-----BEGIN (CERTIFICATE|PUBLIC KEY)-----.+?-----END \1-----
 
 
 def blocks(content: str) -> list:
-    """Certificates and public keys in a text, whatever ends their lines, or keys that encrypt."""
-    return ["".join(found.group(0).split()) for found in BLOCK.finditer(content)] or encryption_keys.in_text(content)
+    """Certificates and public keys in a text, whatever ends their lines."""
+    return ["".join(found.group(0).split()) for found in BLOCK.finditer(content)]
+
+
+def is_cut_off(path: str, there: str, comes: str) -> bool:
+    """Whether what signs, or encrypts, on the machine is not trusted, or does not decrypt, by what comes."""
+    if path == certificate_places.ENCRYPTION:
+        return bool(encryption_keys.unreadable(there, comes))
+    signers = blocks(there)
+    return bool(signers) and signers[0] not in blocks(comes)
 
 
 def check(entries: list, paths: tuple) -> None:
     """Refuses entries of {path, content} for these paths that do not have what stands there first."""
     for entry in entries:
-        there = blocks(text(entry["path"])) if entry["path"] in paths else []
-        if there and there[0] not in blocks(entry["content"]):
+        if entry["path"] in paths and is_cut_off(entry["path"], text(entry["path"]), entry["content"]):
             raise StepFailure(
                 "AuthorityReplaced",
                 f"{entry['path']} has an authority or key that is not among those of the run: nothing was changed. Put into the cluster's Secret"

@@ -8,7 +8,7 @@ use super::machine::ClusterMachine;
 use crate::settings::Difference;
 
 /// The order in which steps are played.
-const ORDER: [Step; 13] = [
+const ORDER: [Step; 14] = [
     Step::Prepare,
     Step::ContainerRuntime,
     Step::Etcd,
@@ -16,6 +16,7 @@ const ORDER: [Step; 13] = [
     Step::EtcdEndpoints,
     Step::ControlPlaneConfiguration,
     Step::KubeletConfiguration,
+    Step::KmsPlugin,
     Step::CertificateAuthorities,
     Step::RestartPods,
     Step::RewriteSecrets,

@@ -5,7 +5,7 @@ use crds::machine::AppliedSettings;
 use crds::step::{Role, Step};
 
 use super::state::{ClusterMachine, ClusterState};
-use crate::rotation::{MEMBER, PODS, Ring, STORED, Stage, Subject};
+use crate::rotation::{MEMBER, PLUGIN, PODS, Ring, STORED, Stage, Subject};
 use crate::settings::authorities::{of_role, step_of};
 use crate::settings::{self, Difference};
 
@@ -42,11 +42,36 @@ pub(super) fn of_machine(
     let has = |name| applied.and_then(|applied| applied.authorities.get(name)).map(String::as_str);
     let lacks = parts(state, machine).filter_map(|part| {
         let ring = rings.get(&part.subject).filter(|ring| is_lacking(ring, has(part.name)))?;
+        let waits = part.subject == Subject::EncryptionKey && ring.stage == Stage::Trust && !state.plugin_answers;
+        if waits {
+            return None;
+        }
         let of = if part.name == MEMBER { " of etcd's member" } else { "" };
-        let field = format!("{}{of} ({})", title(part.subject), doing(part.subject, ring.stage));
+        let field = format!("{}{of} ({})", title(state, part.subject), doing(part.subject, ring.stage));
         Some(Difference { is_disruptive: true, ..Difference::new(&field, part.step, true, &ring.digest()) })
     });
-    lacks.chain(pods(state, machine, applied)).chain(secrets(state, machine, applied)).collect()
+    let beside = [pods, plugin, secrets].into_iter().filter_map(|beside| beside(state, machine, applied));
+    lacks.chain(beside).collect()
+}
+
+/// Whether the KMS plug-in that is to encrypt has not answered on this control plane. No API server is touched before
+/// it has on all of them.
+fn plugin(
+    state: &ClusterState<'_>,
+    machine: &ClusterMachine<'_>,
+    applied: Option<&AppliedSettings>,
+) -> Option<Difference> {
+    let authorities = state.observed.authorities;
+    let ring = authorities.rings.get(&Subject::EncryptionKey).filter(|ring| ring.stage == Stage::Trust)?;
+    let wanted = authorities.plugin().filter(|_| is_lacking(ring, recorded_of(machine, Subject::EncryptionKey)))?;
+    let has = applied.and_then(|applied| applied.authorities.get(PLUGIN));
+    let is_due = machine.machine.spec.role == Role::ControlPlane && has != Some(&wanted);
+    let field = format!("{} (the KMS plug-in answers)", title(state, Subject::EncryptionKey));
+    is_due.then(|| Difference::new(&field, Step::KmsPlugin, true, &wanted))
+}
+
+fn recorded_of<'a>(machine: &ClusterMachine<'a>, subject: Subject) -> Option<&'a str> {
+    recorded(machine)?.authorities.get(subject.name()).map(String::as_str)
 }
 
 /// Whether Pods of the machine may still trust the former authority alone, while all machines trust the next one by
@@ -60,13 +85,12 @@ fn pods(
     let has = applied.and_then(|applied| applied.authorities.get(PODS));
     let role = machine.machine.spec.role;
     let is_due = state.is_trusted && role != Role::Etcd && has != Some(&ring.trust());
-    let field = format!("{} (Pods read it)", title(Subject::Ca));
+    let field = format!("{} (Pods read it)", title(state, Subject::Ca));
     let difference = || Difference::new(&field, Step::RestartPods, true, &ring.trust());
     is_due.then(|| Difference { drains: role == Role::Worker, ..difference() })
 }
 
-/// Whether Secrets in etcd may be encrypted with the former key still, while all API servers encrypt with the next one
-/// by now. Each control plane looks for itself, after it has the next one: whoever is the last proves it of all.
+/// Whether objects in etcd may be encrypted as before still, while all API servers encrypt with what follows by now. Each control plane looks for itself, after it has the next one: whoever is the last proves it of all.
 fn secrets(
     state: &ClusterState<'_>,
     machine: &ClusterMachine<'_>,
@@ -76,7 +100,7 @@ fn secrets(
     let has = applied.and_then(|applied| applied.authorities.get(STORED));
     let is_due =
         state.encrypts_anew && machine.machine.spec.role == Role::ControlPlane && has != Some(&ring.fingerprint());
-    let field = format!("{} (Secrets are rewritten)", title(Subject::EncryptionKey));
+    let field = format!("{} ({} are rewritten)", title(state, Subject::EncryptionKey), rewritten(state));
     is_due.then(|| Difference::new(&field, Step::RewriteSecrets, true, &ring.fingerprint()))
 }
 
@@ -88,6 +112,19 @@ pub(super) fn is_trusted(state: &ClusterState<'_>) -> bool {
 /// Whether all control planes encrypt with the next key, and decrypt with the former one still.
 pub(super) fn encrypts_anew(state: &ClusterState<'_>) -> bool {
     is_everywhere(state, Subject::EncryptionKey, Stage::Sign)
+}
+
+/// Whether the KMS plug-in that is to encrypt, if there is one, has answered on all control planes that do not have it yet.
+pub(super) fn plugin_answers(state: &ClusterState<'_>) -> bool {
+    unanswered(state).is_empty()
+}
+
+/// The control planes on which it has not, for all that their statuses tell.
+pub(super) fn unanswered<'a>(state: &ClusterState<'a>) -> Vec<ClusterMachine<'a>> {
+    concerned(state, Subject::EncryptionKey)
+        .into_iter()
+        .filter(|machine| plugin(state, machine, recorded(machine)).is_some())
+        .collect()
 }
 
 /// Whether all machines have what this stage is about.
@@ -172,9 +209,18 @@ fn recorded<'a>(machine: &ClusterMachine<'a>) -> Option<&'a AppliedSettings> {
     machine.machine.status.as_ref()?.applied.as_ref()
 }
 
-/// `rotation of ca`.
-pub(super) fn title(subject: Subject) -> String {
-    format!("rotation of {}", subject.name())
+/// `rotation of ca`; of what encrypts where another one takes its place: `change of encryption`.
+pub(super) fn title(state: &ClusterState<'_>, subject: Subject) -> String {
+    let encryption = &state.observed.authorities.encryption;
+    match subject == Subject::EncryptionKey && encryption.from != encryption.to {
+        true => "change of encryption".to_owned(),
+        false => format!("rotation of {}", subject.name()),
+    }
+}
+
+/// What is written anew.
+pub(super) fn rewritten(state: &ClusterState<'_>) -> &'static str {
+    if state.observed.authorities.encryption.is_of_secrets() { "Secrets" } else { "objects of encrypted resources" }
 }
 
 /// What is done in this stage.

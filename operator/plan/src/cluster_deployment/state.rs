@@ -50,6 +50,8 @@ pub(super) struct ClusterState<'a> {
     pub is_trusted: bool,
     /// All control planes encrypt with the next key, and decrypt with the former one still.
     pub encrypts_anew: bool,
+    /// Whether the KMS plug-in that is to encrypt, if there is one, answers on all control planes that do not have it.
+    pub plugin_answers: bool,
     /// The upgrade that is wanted, and not over.
     pub upgrade: Option<Upgrade<'a>>,
     /// Machines to which settings are to be brought, and the one by which manifests are applied.
@@ -103,6 +105,7 @@ impl<'a> ClusterState<'a> {
             wanted: Wanted::new(deployment),
             is_trusted: false,
             encrypts_anew: false,
+            plugin_answers: true,
             upgrade: None,
             outdated: Vec::new(),
             drifted: Vec::new(),

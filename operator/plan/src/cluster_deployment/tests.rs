@@ -10,6 +10,7 @@ mod configuration;
 mod control_plane_configuration;
 mod deletion;
 mod drift;
+mod encryption;
 mod etcd;
 mod extensions;
 mod external_etcd;

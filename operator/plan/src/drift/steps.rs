@@ -38,7 +38,7 @@ impl Compared {
                 "its probe runs kubeadm; the kubelet's configuration is a part of control-plane and of node",
             ),
             Step::Prefetch => Compared::Not("what it brings is used once, and may be removed"),
-            Step::CertificateAuthorities | Step::RestartPods | Step::RewriteSecrets => Compared::Not(
+            Step::CertificateAuthorities | Step::RestartPods | Step::KmsPlugin | Step::RewriteSecrets => Compared::Not(
                 "without the cluster's keys nobody can tell; condition AuthoritiesRotated tells of rotations",
             ),
             Step::RenewCertificates => Compared::Not("condition CertificatesValid tells when certificates end"),

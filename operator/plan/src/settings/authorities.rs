@@ -6,7 +6,7 @@ use crds::step::{Role, Step};
 use crds::{Machine, PlaybookRun};
 
 use super::done::{Done, how_done, joins_by, settings_of};
-use crate::rotation::{JOINED, MEMBER, PODS, STORED, Stage, Subject};
+use crate::rotation::{JOINED, MEMBER, PLUGIN, PODS, STORED, Stage, Subject};
 
 /// What machines of a role have.
 pub const fn of_role(role: Role) -> &'static [Subject] {
@@ -45,6 +45,10 @@ pub(super) fn bring(applied: &mut BTreeMap<String, String>, machine: &Machine, r
             applied.extend(missing.map(|has| (name.to_owned(), has)));
         }
     }
+    // It may be asked again for another change.
+    if !frozen.contains_key(PLUGIN) && how_done(run, host, step_of(role)).is_some() {
+        applied.remove(PLUGIN);
+    }
     // The probes compare with what this run has: where a step was passed over, the machine has just that.
     let mut bring = |step, names: &mut dyn Iterator<Item = &str>| {
         if how_done(run, host, step).is_some() {
@@ -56,6 +60,7 @@ pub(super) fn bring(applied: &mut BTreeMap<String, String>, machine: &Machine, r
         bring(Step::Etcd, &mut [MEMBER].into_iter());
     }
     bring(Step::RestartPods, &mut [PODS].into_iter());
+    bring(Step::KmsPlugin, &mut [PLUGIN].into_iter());
     bring(Step::RewriteSecrets, &mut [STORED].into_iter());
 }
 

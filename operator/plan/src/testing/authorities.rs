@@ -6,9 +6,11 @@ use crds::step::{Role, Step};
 use crds::{Machine, ObjectExt, PlaybookRun};
 
 use super::world::World;
+use crate::encryption::{Scheme, Succession};
 use crate::lifecycle::is_provisioned;
 use crate::rotation::{Authorities, Move, Ring, Stage, Subject};
 use crate::settings::authorities::of_role;
+use crate::settings::digest;
 
 /// What the machines of all clusters have.
 #[derive(Clone, Debug, Default)]
@@ -23,24 +25,38 @@ pub struct MachineAuthorities {
     stored: BTreeMap<String, BTreeSet<String>>,
 }
 
-/// As they are made.
-pub fn made() -> Authorities {
+/// As they are made, with what is wanted of encryption.
+pub fn made(wanted: &Scheme) -> Authorities {
     let ring = |subject: &Subject| Ring {
         stage: Stage::Settled,
         signer: format!("{}-0", subject.name()),
         trusted: [format!("{}-0", subject.name())].into(),
     };
     let rings = Subject::ALL.iter().map(|subject| (*subject, ring(subject)));
-    Authorities { rings: rings.collect(), rotated: BTreeMap::new() }
+    let encryption = Succession { from: wanted.clone(), to: wanted.clone(), ..Succession::default() };
+    Authorities { rings: rings.collect(), rotated: BTreeMap::new(), encryption }
 }
 
 /// Makes a move, as the operator does in the Secret.
-pub fn rotate(authorities: &mut Authorities, subject: Subject, next: Move) {
+pub fn rotate(authorities: &mut Authorities, subject: Subject, next: Move, wanted: &Scheme) {
     let ring = authorities.rings.get_mut(&subject).unwrap();
+    let encryption = &mut authorities.encryption;
     if ring.stage != next.from() {
         return;
     }
     match next {
+        Move::Adopt => {
+            assert!(encryption.to != *wanted && subject == Subject::EncryptionKey);
+            (encryption.to, encryption.is_edit) = (wanted.clone(), true);
+            ring.stage = Stage::Trust;
+            ring.trusted.insert(format!("{}-{}", ring.signer, digest(&wanted.to_string())));
+        }
+        Move::Withdraw => {
+            assert!(encryption.is_edit && subject == Subject::EncryptionKey);
+            (encryption.to, encryption.is_edit) = (encryption.from.clone(), false);
+            ring.stage = Stage::Settled;
+            ring.trusted = [ring.signer.clone()].into();
+        }
         Move::Begin(number) => {
             ring.stage = Stage::Trust;
             ring.trusted.insert(format!("{}-{number}", subject.name()));
@@ -50,10 +66,14 @@ pub fn rotate(authorities: &mut Authorities, subject: Subject, next: Move) {
             ring.stage = Stage::Sign;
             let next = ring.trusted.iter().find(|one| **one != ring.signer).cloned();
             ring.signer = next.unwrap();
+            encryption.is_edit = false;
         }
         Move::Complete => {
             ring.stage = Stage::Settled;
             ring.trusted = [ring.signer.clone()].into();
+            if subject == Subject::EncryptionKey {
+                encryption.from = encryption.to.clone();
+            }
         }
     }
 }

@@ -111,6 +111,7 @@ impl World {
                 | Step::KubeletConfiguration
                 | Step::CertificateAuthorities
                 | Step::RestartPods
+                | Step::KmsPlugin
                 | Step::RewriteSecrets
                 | Step::Coredns
                 | Step::Custom(_) => {}

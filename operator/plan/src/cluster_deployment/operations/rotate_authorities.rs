@@ -11,9 +11,12 @@ use crate::approval::{self, What};
 use crate::cluster_deployment::action::Action;
 use crate::cluster_deployment::lane::{Lane, Needs};
 use crate::cluster_deployment::proposal::{Proposal, Round};
-use crate::cluster_deployment::rotating::{concerned, doing, lacking, replaced, title, under_way, unproved, unread};
+use crate::cluster_deployment::rotating::{
+    concerned, doing, lacking, replaced, rewritten, title, unanswered, under_way, unproved, unread,
+};
 use crate::cluster_deployment::state::ClusterState;
 use crate::cluster_deployment::{backup_before, turn};
+use crate::encryption::Scheme;
 use crate::etcd_restore::is_over;
 use crate::message::cut;
 use crate::rotation::request::{self, Request};
@@ -42,13 +45,24 @@ pub(super) fn propose(state: &ClusterState<'_>, round: &Round) -> Proposal {
 
 /// What a rotation that is under way comes to next.
 fn go_on(state: &ClusterState<'_>, subject: Subject, ring: &Ring) -> Proposal {
-    let title = title(subject);
+    let title = title(state, subject);
+    if subject == Subject::EncryptionKey && is_taken_back(state, ring) {
+        let why = "what was prepared is taken back: the spec says something else by now";
+        // No machine is brought it meanwhile.
+        return Proposal { blocks: &[Lane::ControlPlane], ..make(state, subject, Move::Withdraw, why) };
+    }
     let (lacks, all) = (lacking(state, subject).len(), concerned(state, subject).len());
     let (unread, unproved) = (unread(state).len(), unproved(state).len());
+    let silent = if subject == Subject::EncryptionKey { unanswered(state).len() } else { 0 };
+    if silent > 0 {
+        let what = format!("the KMS plug-in answers: on {} of {all} control planes it has", all - silent);
+        return stated(false, Reason::RotatingAuthorities, format!("{title}: {what}"));
+    }
     let what = match (lacks, unread, unproved) {
         (0, 0, 0) => return advance(state, subject, ring),
         (0, 0, unproved) => {
-            format!("all Secrets are rewritten: {} of {all} control planes have seen that they are", all - unproved)
+            let what = rewritten(state);
+            format!("all {what} are rewritten: {} of {all} control planes have seen that they are", all - unproved)
         }
         (0, unread, _) => {
             format!("Pods read that the next one is trusted: on {} of {all} machines they have", all - unread)
@@ -73,14 +87,23 @@ fn advance(state: &ClusterState<'_>, subject: Subject, ring: &Ring) -> Proposal 
             return prepared(state, subject, &value);
         }
     }
-    let title = title(subject);
+    let stage = if next == Move::Sign { Stage::Sign } else { Stage::Settled };
+    make(state, subject, next, doing(subject, stage))
+}
+
+/// Makes a move of a rotation that is under way, unless something has to end before.
+fn make(state: &ClusterState<'_>, subject: Subject, next: Move, what: &str) -> Proposal {
+    let title = title(state, subject);
     if let Some(why) = why_not_now(state, subject) {
         return stated(false, Reason::RotatingAuthorities, format!("{title}: {why}"));
     }
-    let stage = if next == Move::Sign { Stage::Sign } else { Stage::Settled };
-    let message = format!("{title}: {}", doing(subject, stage));
-    let proposal = stated(false, Reason::RotatingAuthorities, message);
-    proposal.and(Action::Rotate { subject, next })
+    stated(false, Reason::RotatingAuthorities, format!("{title}: {what}")).and(Action::Rotate { subject, next })
+}
+
+/// Whether an edit of `spec.encryption` was prepared that is not wanted any more. Nothing is encrypted so yet.
+fn is_taken_back(state: &ClusterState<'_>, ring: &Ring) -> bool {
+    let encryption = &state.observed.authorities.encryption;
+    ring.stage == Stage::Trust && encryption.is_edit && encryption.differs(&Scheme::wanted(state.deployment))
 }
 
 /// A person must say that what they hold is replaced.
@@ -91,12 +114,15 @@ fn prepared(state: &ClusterState<'_>, subject: Subject, value: &str) -> Proposal
         }
         _ => "whoever has a kubeconfig or certificate from the former one is refused afterwards: replace those",
     };
-    let message = format!("{} is prepared; {held}; then: {}", title(subject), state.approve(value));
+    let message = format!("{} is prepared; {held}; then: {}", title(state, subject), state.approve(value));
     stated(false, Reason::WaitingForApproval, message)
 }
 
 /// Nothing is under way.
 fn asked(state: &ClusterState<'_>, round: &Round) -> Proposal {
+    if let Some(proposal) = edited(state, round) {
+        return proposal;
+    }
     let request = match request::asked(&state.deployment.metadata) {
         None => return Proposal::default().condition(condition::AUTHORITIES_ROTATED, None),
         Some(Ok(request)) => request,
@@ -130,15 +156,31 @@ fn asked(state: &ClusterState<'_>, round: &Round) -> Proposal {
         );
         return stated(false, Reason::RotationRefused, message);
     }
-    begin(state, round, request)
+    begin(state, round, request.subject, Move::Begin(request.number), &title(state, request.subject))
 }
 
-fn begin(state: &ClusterState<'_>, round: &Round, request: Request) -> Proposal {
-    let title = title(request.subject);
+/// The spec wants something else encrypted, or by something else, than the cluster has.
+fn edited(state: &ClusterState<'_>, round: &Round) -> Option<Proposal> {
+    let authorities = state.observed.authorities;
+    let wanted = Scheme::wanted(state.deployment);
+    let is_known = authorities.rings.contains_key(&Subject::EncryptionKey);
+    if !is_known || !authorities.encryption.differs(&wanted) {
+        return None;
+    }
+    if let Some(known) = authorities.encryption.same_name(&wanted) {
+        let message = format!(
+            "encryption.kms: the name {} is that of the plug-in behind {}, which has encrypted what is in etcd or in backups: give the other one another name",
+            known.name, known.endpoint
+        );
+        return Some(stated(false, Reason::RotationRefused, message));
+    }
+    let title = format!("change of encryption to {wanted}");
+    Some(begin(state, round, Subject::EncryptionKey, Move::Adopt, &title))
+}
+
+fn begin(state: &ClusterState<'_>, round: &Round, subject: Subject, next: Move, title: &str) -> Proposal {
     let waits = |why: String| stated(false, Reason::RotatingAuthorities, format!("{title} is to begin: {why}"));
-    if !round.allows(Lane::ControlPlane, Needs::Spec)
-        || !state.observed.authorities.rings.contains_key(&request.subject)
-    {
+    if !round.allows(Lane::ControlPlane, Needs::Spec) || !state.observed.authorities.rings.contains_key(&subject) {
         return waits("the cluster is paused, or cannot be changed for now".to_owned());
     }
     if let Some(upgrade) = &state.upgrade {
@@ -147,15 +189,15 @@ fn begin(state: &ClusterState<'_>, round: &Round, request: Request) -> Proposal 
     if let Some(outdated) = state.outdated.first() {
         return waits(format!("waits for changed settings to be rolled out ({})", outdated.fields()));
     }
-    if let Some(why) = why_not_now(state, request.subject) {
+    if let Some(why) = why_not_now(state, subject) {
         return waits(why);
     }
-    if let Some(mut before) = backup_before::propose(state, Reason::RotatingAuthorities, &title) {
+    if let Some(mut before) = backup_before::propose(state, Reason::RotatingAuthorities, title) {
         let said = before.report.take().map(|report| stated(false, report.reason, report.message)).unwrap_or_default();
         return Proposal { actions: before.actions, requeue: before.requeue, ..said };
     }
     let proposal = stated(false, Reason::RotatingAuthorities, format!("{title} begins"));
-    proposal.and(Action::Rotate { subject: request.subject, next: Move::Begin(request.number) })
+    proposal.and(Action::Rotate { subject, next })
 }
 
 /// Why no move is made now. What a run under way brings is what there was when it began. What etcd has while it is

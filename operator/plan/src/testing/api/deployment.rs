@@ -7,6 +7,7 @@ use super::super::world::World;
 use super::annotate;
 use crate::cluster_deployment::Action;
 use crate::cluster_deployment::key_transfer::KeysSeen;
+use crate::encryption::Scheme;
 use crate::rotation::Subject;
 use crate::testing::authorities;
 
@@ -25,17 +26,19 @@ impl World {
                 assert!(self.restoring.keys == KeysSeen::Absent, "there are keys of a backup");
                 let cluster = self.cluster_mut(name);
                 if !cluster.pki {
-                    (cluster.pki, cluster.authorities) = (true, authorities::made());
+                    (cluster.pki, cluster.authorities) = (true, authorities::made(&Scheme::wanted(&cluster.deployment)));
                 }
             }
             Action::Rotate { subject, next } => {
-                authorities::rotate(&mut self.cluster_mut(name).authorities, subject, next);
+                let cluster = self.cluster_mut(name);
+                let wanted = Scheme::wanted(&cluster.deployment);
+                authorities::rotate(&mut cluster.authorities, subject, next, &wanted);
             }
             Action::FetchKeys(transfer) => self.restoring.jobs.push(transfer.job),
             Action::TakeKeys => {
                 assert!(!self.cluster_mut(name).pki, "keys that are there are never replaced");
                 let cluster = self.cluster_mut(name);
-                (cluster.pki, cluster.authorities) = (true, authorities::made());
+                (cluster.pki, cluster.authorities) = (true, authorities::made(&Scheme::wanted(&cluster.deployment)));
                 self.restoring.keys = KeysSeen::InPlace;
             }
             Action::DropKeyTransfer => {

@@ -1,0 +1,35 @@
+# -*- coding: utf-8 -*-
+# SPDX-License-Identifier: Apache-2.0
+"""The directories of KMS plug-ins' sockets that this machine's API server has mounted: those that a run wants, and those that the
+EncryptionConfiguration in its place needs. So a mount is there before the API server reads of the plug-in, and goes after it no more does."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+
+from ansible_collections.clusterwright.cluster.plugins.module_utils import certificate_places, control_plane, encryption_keys
+from ansible_collections.clusterwright.cluster.plugins.module_utils.machine import text
+
+SCHEME = "unix://"
+NAME = "clusterwright-kms-"
+DIGITS = 8
+
+
+def needed() -> list:
+    """Directories, as the file in its place has them."""
+    found = {provider.endpoint for _resources, providers in encryption_keys.entries(text(certificate_places.ENCRYPTION)) for provider in providers}
+    return sorted({os.path.dirname(endpoint[len(SCHEME):]) for endpoint in found if endpoint.startswith(SCHEME)})
+
+
+def volume(directory: str) -> dict:
+    digest = hashlib.sha256(directory.encode()).hexdigest()[:DIGITS]
+    return {"name": f"{NAME}{digest}", "path": directory, "read_only": True}
+
+
+def with_needed(component: str, volumes: list) -> list:
+    """The volumes of a component, with those of plug-ins that are in use."""
+    if component != control_plane.APISERVER:
+        return volumes
+    given = [entry["path"] for entry in volumes]
+    return volumes + [volume(directory) for directory in needed() if directory not in given]
