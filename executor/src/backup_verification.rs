@@ -78,11 +78,13 @@ fn stored(source: &Source<'_>) -> u64 {
 }
 
 fn sentence(restored: &Restored) -> String {
-    let Restored { keys, revision, objects, decrypted, others } = restored;
-    let others = if *others > 0 { format!(", and {others} values of another form") } else { String::new() };
+    let Restored { keys, revision, objects, decrypted, sealed, others } = restored;
+    let more = |count: u64, what: &str| if count > 0 { format!(", and {count} {what}") } else { String::new() };
+    let sealed = more(*sealed, "values that a KMS plug-in has encrypted were not");
+    let others = more(*others, "values of another form");
     format!(
         "restored it has {keys} keys at revision {revision}; {objects} objects were decoded, {decrypted} of them \
-         decrypted with the cluster's key{others}"
+         decrypted with the cluster's key{sealed}{others}"
     )
 }
 

@@ -331,8 +331,13 @@ mod scripts {
     }
 
     #[test]
-    fn the_key_of_secrets_is_rotated_under_two_api_servers_and_etcd_keeps_nothing_of_the_former_one() {
+    fn the_key_and_the_encrypted_resources_change_under_two_api_servers_and_etcd_keeps_nothing_of_the_former_ones() {
         play_machine("encryption_rotation.py");
+    }
+
+    #[test]
+    fn a_kms_plugin_takes_the_place_of_a_key_its_own_key_is_replaced_and_a_key_takes_its_place() {
+        play_machine("encryption_kms.py");
     }
 
     #[test]

@@ -24,11 +24,14 @@ const RESOURCES_MESSAGE: &str = concat!(
 #[serde(rename_all = "camelCase")]
 #[x_kube(validation = Rule::new("(self.provider == 'KMSv2') == has(self.kms)")
     .message("encryption.kms says which plug-in encrypts with provider KMSv2: give it with KMSv2, and leave it out with Secretbox"))]
+#[x_kube(validation = Rule::new("self.provider != 'KMSv2' || !self.resources.exists(r, r.startsWith('*'))")
+    .message("encryption.resources: with provider KMSv2 each resource is named, since the plug-in encrypts each of them for itself: name the resources instead of a wildcard"))]
 pub struct Encryption {
     /// The resources whose objects are encrypted, 1 to 32, `secrets` among them: `configmaps`, `serviceaccounts`,
     /// `pods`, `podtemplates`, `persistentvolumes`, `persistentvolumeclaims`; `daemonsets`, `deployments`,
     /// `replicasets`, `statefulsets` and `controllerrevisions` with `.apps`, or `*.apps`; `cronjobs` and `jobs` with
-    /// `.batch`, or `*.batch`; custom resources as `widgets.example.com`, or `*.example.com`. Default: `secrets` alone.
+    /// `.batch`, or `*.batch`; custom resources as `widgets.example.com`, or `*.example.com`. With
+    /// `KMSv2` no wildcards. Default: `secrets` alone.
     #[serde(default = "default_resources")]
     #[schemars(length(min = 1, max = 32), inner(length(min = 1, max = 160)))]
     #[x_kube(merge_strategy = ListMerge::Set)]

@@ -140,8 +140,8 @@ reasons! {
         "A backup was not begun within `spec.startingDeadlineSeconds` after it was due, and was left out."
         "The next one is taken when it is due. If it goes on, raise `spec.maxConcurrent` or the deadline.";
     BackupNeedsFormerKey Warning [COMPLETE FAILED]
-        "The Secrets in the backup are encrypted with a key that was rotated since, and that machines do not have any more."
-        "Have machines decrypt with it [once more](backup.md#a-backup-of-before-the-encryption-key-was-rotated), then make a new EtcdRestore.";
+        "What is in the backup is encrypted with a key, by a KMS plug-in, or of a resource that machines do not decrypt any more."
+        "Have machines decrypt it [once more](backup.md#a-backup-of-before-the-encryption-key-was-rotated), then make a new EtcdRestore.";
     BackupNotComplete Progressing [COMPLETE]
         "The EtcdBackup that is to be restored is still being taken."
         "";
@@ -641,6 +641,9 @@ reasons! {
     KernelModuleMissing Warning []
         "A kernel module cannot be loaded."
         "Install the kernel's modules; the message names it.";
+    KMSPluginNotReady Warning []
+        "A KMS plug-in that is to encrypt, or to decrypt, does not answer on a control plane as API servers need it."
+        "The message says what it answers: have it run on each control plane, with its socket at `encryption.kms.endpoint`. See [encryption](operations/encryption.md#encrypt-by-a-kms-plug-in).";
     KernelTooOld Warning []
         "Nodes have a kernel that is too old for the mode of kube-proxy that is configured."
         "Install a newer kernel on the Nodes that the message names, or take `configuration.kubeProxy.mode` back.";
@@ -1164,7 +1167,7 @@ reasons! {
         "An authority or a key is being rotated; the message says how far, or for what it waits."
         "";
     RotationRefused Warning [AUTHORITIES_ROTATED]
-        "The annotation `clusterwright.dev/rotate` asks for something that cannot be done."
+        "The annotation `clusterwright.dev/rotate`, or `spec.encryption`, asks for something that cannot be done."
         "Write what the message says.";
     RouterIDInUse Warning [READY]
         "Another cluster in the same network has the `virtualRouterID`."
@@ -1212,7 +1215,7 @@ reasons! {
         "A Secret that the spec names is not there, or lacks a key."
         "Make it; the message says which key.";
     SecretsNotRewritten Warning []
-        "Secrets in etcd are encrypted with a former key still, or not at all, though the API server encrypts with another one by now."
+        "Objects in etcd are encrypted as before still, or not at all, though the API server writes them otherwise by now."
         "The message names some, and why they could not be rewritten, e.g. since a webhook or a policy of the cluster refuses it; it is tried again.";
     ServiceFailed Warning []
         "A service does not start, or does not answer."

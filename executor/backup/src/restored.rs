@@ -33,6 +33,8 @@ pub struct Restored {
     pub objects: u64,
     /// Values among them that were decrypted with the cluster's key.
     pub decrypted: u64,
+    /// Values that a KMS plug-in of the cluster has encrypted, which were read and not decrypted: no backup has its key.
+    pub sealed: u64,
     /// Values of another form than Kubernetes' own, of kinds that are not its own: they were read.
     pub others: u64,
 }
@@ -68,8 +70,8 @@ pub async fn verify_restored(
         }
     };
     etcd.stop().await;
-    let Contents { keys, revision, objects, decrypted, others } = contents;
-    Ok(Restored { keys, revision, objects, decrypted, others })
+    let Contents { keys, revision, objects, decrypted, sealed, others } = contents;
+    Ok(Restored { keys, revision, objects, decrypted, sealed, others })
 }
 
 /// The snapshot in a file below the directory, and the bundle.

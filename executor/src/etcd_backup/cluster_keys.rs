@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 
+use crds::encryption_entry::{EncryptionEntry, EntryProvider, FIRST_RESOURCES, covers};
 use k8s_openapi::ByteString;
 use serde::Deserialize;
 
@@ -12,9 +13,11 @@ const ROTATED: [&str; 4] = ["ca", "front-proxy-ca", "etcd-ca", "sa"];
 /// How the entries of keys that encrypt begin.
 const ENCRYPTION: &str = "encryption";
 /// The entries whose keys values in etcd may be encrypted with.
-const ENCRYPTED_WITH: [&str; 2] = ["encryption.key", "encryption-former.key"];
+const ENCRYPTED_WITH: [&str; 2] = [KEY, "encryption-former.key"];
+/// The entry of what encrypts.
+const KEY: &str = "encryption.key";
 /// The entries whose keys machines have, or are about to have.
-const DECRYPTED_WITH: [&str; 3] = ["encryption.key", "encryption-former.key", "encryption-next.key"];
+const DECRYPTED_WITH: [&str; 3] = [KEY, "encryption-former.key", "encryption-next.key"];
 /// Entries that a message names of each kind.
 const NAMED: usize = 8;
 
@@ -32,8 +35,10 @@ struct Stored {
 pub(super) enum Difference {
     /// They are another cluster's: in what, by the entries' names.
     OtherCluster(String),
-    /// It was encrypted with a key that machines have no more; the entry that keeps it today.
+    /// It was encrypted with a key, or by a plug-in, that machines have no more; the entry that keeps it today.
     FormerKey(String),
+    /// It has these resources encrypted, which machines do not decrypt any more.
+    FormerResources(Vec<String>),
 }
 
 /// How today's keys (the data of a Secret) differ from those of a backup (the Secret); none: what is in the backup can
@@ -46,7 +51,7 @@ pub(super) fn difference(stored: &[u8], today: &[u8]) -> Result<Option<Differenc
     let encryption = encryption(&stored, &today);
     let foreign = match &encryption {
         Some(Difference::OtherCluster(entry)) => Some(entry),
-        Some(Difference::FormerKey(_)) | None => None,
+        Some(Difference::FormerKey(_) | Difference::FormerResources(_)) | None => None,
     };
     let of_cluster = |keys: Keys| -> Keys { keys.into_iter().filter(|(name, _)| !is_rotated(name)).collect() };
     let lacks_it = !stored.contains_key(ENCRYPTED_WITH[0]) && today.contains_key(ENCRYPTED_WITH[0]);
@@ -65,23 +70,65 @@ pub(super) fn difference(stored: &[u8], today: &[u8]) -> Result<Option<Differenc
     Ok(if found.is_empty() { encryption } else { Some(Difference::OtherCluster(found.join("; "))) })
 }
 
-/// The first entry of a backup whose key machines do not have today.
+/// The first entry of a backup that machines do not decrypt today, or what they do not decrypt of it.
 fn encryption(stored: &Keys, today: &Keys) -> Option<Difference> {
-    let known: Vec<&[u8]> = DECRYPTED_WITH.iter().filter_map(|name| today.get(*name)).map(key_in).collect();
-    let (entry, key) = ENCRYPTED_WITH
-        .iter()
-        .filter_map(|name| Some((*name, key_in(stored.get(*name)?))))
-        .find(|(_, key)| !known.contains(key))?;
-    let kept = today.iter().find(|(name, value)| name.starts_with(ENCRYPTION) && key_in(value) == key);
-    Some(match kept {
-        Some((name, _)) => Difference::FormerKey(name.clone()),
-        None => Difference::OtherCluster(entry.to_owned()),
-    })
+    let has = |keys: &Keys, names: &[&'static str]| -> Vec<(&'static str, Encrypts)> {
+        let first = keys.get(KEY).map(|value| Encrypts::of(value, &[FIRST_RESOURCES.to_owned()]).resources);
+        let resources = first.unwrap_or_else(|| vec![FIRST_RESOURCES.to_owned()]);
+        let found = |name: &&'static str| Some((*name, Encrypts::of(keys.get(*name)?, own(name, &resources))));
+        names.iter().filter_map(found).collect()
+    };
+    let (then, known) = (has(stored, &ENCRYPTED_WITH), has(today, &DECRYPTED_WITH));
+    let is_known = |with: &[u8]| known.iter().any(|(_, today)| today.with == with);
+    if let Some((entry, found)) = then.iter().find(|(_, found)| !is_known(&found.with)) {
+        let is_kept = |(name, value): &(&String, &ByteString)| {
+            name.starts_with(ENCRYPTION) && Encrypts::of(value, &[]).with == found.with
+        };
+        return Some(match today.iter().find(is_kept) {
+            Some((name, _)) => Difference::FormerKey(name.clone()),
+            None => Difference::OtherCluster((*entry).to_owned()),
+        });
+    }
+    let decrypts = |with: &[u8], resource: &str| {
+        known.iter().any(|(_, today)| today.with == with && covers(&today.resources, resource))
+    };
+    let lacks = then.iter().flat_map(|(_, found)| {
+        found.resources.iter().filter(|resource| !decrypts(&found.with, resource)).cloned()
+    });
+    let lacks: Vec<String> = lacks.collect();
+    (!lacks.is_empty()).then_some(Difference::FormerResources(lacks))
 }
 
-/// The key of an entry: its name and a colon may stand before it.
-fn key_in(value: &ByteString) -> &[u8] {
-    value.0.rsplit(|byte| *byte == b':').next().unwrap_or_default().trim_ascii()
+/// The resources of an entry that says none: of the one that encrypts its own.
+fn own<'a>(name: &str, resources: &'a [String]) -> &'a [String] {
+    if name == KEY { &[] } else { resources }
+}
+
+/// What an entry encrypts, and with what.
+struct Encrypts {
+    /// The key, whatever its name is, or the plug-in by its name and socket.
+    with: Vec<u8>,
+    resources: Vec<String>,
+}
+
+impl Encrypts {
+    fn of(value: &ByteString, resources: &[String]) -> Self {
+        let of = |with: Vec<u8>, own: Option<Vec<String>>| {
+            let first = || vec![FIRST_RESOURCES.to_owned()];
+            let others = || if resources.is_empty() { first() } else { resources.to_vec() };
+            Self { with, resources: own.unwrap_or_else(others) }
+        };
+        // One that cannot be read is still the same as one that is the same.
+        match std::str::from_utf8(&value.0).ok().and_then(EncryptionEntry::parse) {
+            None => of(value.0.trim_ascii().to_vec(), None),
+            Some(EncryptionEntry { provider: EntryProvider::Secretbox { secret, .. }, resources }) => {
+                of(secret.into_bytes(), resources)
+            }
+            Some(EncryptionEntry { provider: EntryProvider::Kms { plugin, .. }, resources }) => {
+                of(format!("{} {}", plugin.name, plugin.endpoint).into_bytes(), resources)
+            }
+        }
+    }
 }
 
 fn is_rotated(name: &str) -> bool {
@@ -173,6 +220,47 @@ mod tests {
         let foreign = compared(&[(key, "CCC"), ("a.key", "A")], &[(key, "key-b:BBB"), (retired, "AAA")]);
         assert_eq!(foreign, other("other content in encryption.key; beside them a.key"));
         assert_eq!(compared(&[], stages[0]), other("nothing of encryption.key"));
+    }
+
+    #[test]
+    fn resources_that_machines_do_not_decrypt_any_more_are_named_and_a_plugin_is_known_by_its_socket() {
+        let data = |entries: &[(&str, &str)]| -> serde_json::Map<String, serde_json::Value> {
+            let encoded = |value: &str| json!(ByteString(value.as_bytes().to_vec()));
+            entries.iter().map(|(name, value)| ((*name).to_owned(), encoded(value))).collect()
+        };
+        let compared = |stored: &[(&str, &str)], today: &[(&str, &str)]| {
+            let (stored, today) = (json!({ "data": data(stored) }).to_string(), json!(data(today)).to_string());
+            difference(stored.as_bytes(), today.as_bytes()).unwrap()
+        };
+        let (key, next, former) = ("encryption.key", "encryption-next.key", "encryption-former.key");
+        let wide = r#"{"secretbox":{"name":"key1","secret":"AAA"},"resources":["*.apps","configmaps","secrets"]}"#;
+        let lacks = |names: &[&str]| {
+            Some(Difference::FormerResources(names.iter().map(|name| (*name).to_owned()).collect()))
+        };
+        assert_eq!(compared(&[(key, "AAA")], &[(key, wide)]), None, "what is plain is read");
+        assert_eq!(compared(&[(key, wide)], &[(key, "AAA")]), lacks(&["*.apps", "configmaps"]));
+        assert_eq!(compared(&[(key, wide)], &[(key, "AAA"), (next, wide)]), None, "it comes back");
+        assert_eq!(compared(&[(key, wide)], &[(key, "AAA"), (former, wide)]), None);
+        let narrow = r#"{"secretbox":{"name":"key1","secret":"AAA"},"resources":["deployments.apps","secrets"]}"#;
+        assert_eq!(compared(&[(key, narrow)], &[(key, wide)]), None, "a wildcard has it");
+        // Where no resources are said, they are those of what encrypts.
+        let other = wide.replace("AAA", "BBB").replace("key1", "key-b");
+        assert_eq!(compared(&[(key, wide)], &[(key, &other), (next, "AAA")]), None);
+        let secrets = r#"{"secretbox":{"name":"key1","secret":"AAA"},"resources":["secrets"]}"#;
+        assert_eq!(compared(&[(key, wide)], &[(key, &other), (former, secrets)]), lacks(&["*.apps", "configmaps"]));
+
+        let kms = r#"{"kms":{"name":"vault","endpoint":"unix:///run/kms/a.sock","timeoutSeconds":3},"written":2}"#;
+        let kept = r#"{"kms":{"name":"vault","endpoint":"unix:///run/kms/a.sock","timeoutSeconds":9}}"#;
+        let retired = "encryption-retired-kms-vault.key";
+        let needs = Some(Difference::FormerKey(retired.to_owned()));
+        assert_eq!(compared(&[(key, kms)], &[(key, "BBB"), (retired, kept)]), needs);
+        assert_eq!(compared(&[(key, kms)], &[(key, "BBB"), (retired, kept), (next, kept)]), None);
+        let elsewhere = kept.replace("a.sock", "b.sock");
+        assert_eq!(compared(&[(key, kms)], &[(key, &elsewhere)]), other_cluster(key));
+    }
+
+    fn other_cluster(entry: &str) -> Option<Difference> {
+        other(&format!("other content in {entry}"))
     }
 
     #[test]

@@ -291,7 +291,7 @@ impl LifecycleScenario {
                 "the authority is rotated under an endpoint that the control planes hold themselves"
             }
             Self::RotateAuthorities => {
-                "each authority and key is rotated, what the former one signed is refused, and Secrets are encrypted with the next one"
+                "each authority and key is rotated, what the former one signed is refused, and Secrets are encrypted with the next one, then ConfigMaps too, and by a KMS plug-in"
             }
         }
     }

@@ -7,6 +7,7 @@ mod cluster_deployments;
 mod commands;
 mod configuration;
 mod control_plane_configuration;
+mod encryption;
 mod every_kind;
 mod hosts;
 mod installed;

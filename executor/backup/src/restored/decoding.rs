@@ -47,6 +47,8 @@ pub(super) enum Decoded {
     Object,
     /// An object that the cluster's key decrypted.
     Decrypted,
+    /// An object that a KMS plug-in of the cluster has encrypted: its key is in no backup.
+    Sealed,
     /// Nothing that the API server writes for kinds of its own.
     Other,
 }
@@ -58,10 +60,13 @@ pub(super) fn decode(value: &[u8], key: Option<&EncryptionKeys>) -> Result<Decod
         return plain(value);
     }
     let key = key.ok_or("it is encrypted, and the backup's bundle has no encryption key")?;
+    if key.is_of_plugin(value) {
+        return Ok(Decoded::Sealed);
+    }
     let opened = key.decrypt(value)?;
     match plain(&opened)? {
         Decoded::Object => Ok(Decoded::Decrypted),
-        Decoded::Decrypted | Decoded::Other => Err("decrypted it is no object of Kubernetes".to_owned()),
+        Decoded::Decrypted | Decoded::Sealed | Decoded::Other => Err("decrypted it is no object of Kubernetes".to_owned()),
     }
 }
 

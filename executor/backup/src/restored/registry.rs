@@ -42,6 +42,7 @@ pub(super) struct Contents {
     pub revision: i64,
     pub objects: u64,
     pub decrypted: u64,
+    pub sealed: u64,
     pub others: u64,
 }
 
@@ -116,6 +117,7 @@ fn count(contents: &mut Contents, name: &[u8], value: &[u8], key: Option<&Encryp
             contents.objects += 1;
             contents.decrypted += 1;
         }
+        Ok(Decoded::Sealed) => contents.sealed += 1,
         Ok(Decoded::Other) if is_of_own_kind(&name) => {
             return differs("its value is no object of Kubernetes".to_owned());
         }

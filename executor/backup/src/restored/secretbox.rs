@@ -1,9 +1,10 @@
 //! Values that the API server has encrypted: XSalsa20 and Poly1305, as NaCl's secretbox has it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use crds::encryption_entry::{EncryptionEntry, EntryProvider, FIRST_KEY};
 use crypto_secretbox::aead::{Aead, KeyInit};
 use crypto_secretbox::{Nonce, XSalsa20Poly1305};
 use k8s_openapi::api::core::v1::Secret;
@@ -15,27 +16,40 @@ const SECRETBOX: &[u8] = b"k8s:enc:secretbox:v1:";
 /// How the entries of the Secret with a cluster's keys begin, and end, that encrypt: `encryption.key`, and
 /// `encryption-former.key` while it is rotated.
 const ENTRY: (&str, &str) = ("encryption", ".key");
-/// The name of a cluster's first key; what stands before others, with a colon.
-const FIRST: &str = "key1";
+/// What one begins with that a KMS plug-in encrypted; its name, a dot and the resource follow, and a colon.
+const KMS: &[u8] = b"k8s:enc:kms:v2:";
 /// Bytes before the box.
 const NONCE: usize = 24;
 
-/// The keys that a cluster's Secrets are encrypted with, by their names. There is no `Debug` of them.
-pub(super) struct EncryptionKeys(BTreeMap<String, XSalsa20Poly1305>);
+/// The keys that a cluster encrypts with, by their names, and the KMS plug-ins, whose keys no backup has. There is no
+/// `Debug` of them.
+pub(super) struct EncryptionKeys {
+    keys: BTreeMap<String, XSalsa20Poly1305>,
+    plugins: BTreeSet<String>,
+}
 
 impl EncryptionKeys {
     /// The keys in the Secret of a cluster's keys, as JSON; none where it has none. Errors say what is wrong, and show
     /// nothing of it.
     pub fn of_secret(json: &[u8]) -> Result<Option<Self>, String> {
         let secret: Secret = serde_json::from_slice(json).map_err(|_| "it is no Secret".to_owned())?;
-        let mut keys = BTreeMap::new();
+        let (mut keys, mut plugins) = (BTreeMap::new(), BTreeSet::new());
         for (entry, text) in secret.data.unwrap_or_default() {
             if entry.starts_with(ENTRY.0) && entry.ends_with(ENTRY.1) {
-                let (name, key) = parsed(&text.0).ok_or_else(|| format!("{entry} is no key of 32 bytes in base64"))?;
-                keys.insert(name, key);
+                match parsed(&text.0).ok_or_else(|| format!("{entry} is no key of 32 bytes in base64"))? {
+                    Parsed::Key(name, key) => drop(keys.insert(name, *key)),
+                    Parsed::Plugin(name) => drop(plugins.insert(name)),
+                }
             }
         }
-        Ok((!keys.is_empty()).then_some(Self(keys)))
+        Ok((!keys.is_empty() || !plugins.is_empty()).then_some(Self { keys, plugins }))
+    }
+
+    /// Whether a value was encrypted by one of the plug-ins: nobody else decrypts it.
+    pub fn is_of_plugin(&self, value: &[u8]) -> bool {
+        let named = value.strip_prefix(KMS).and_then(|named| named.split(|byte| *byte == b':').next());
+        let name = String::from_utf8_lossy(named.unwrap_or_default());
+        name.split_once('.').is_some_and(|(plugin, _)| self.plugins.contains(plugin))
     }
 
     /// A value as it was before it was encrypted; the error says why it cannot be decrypted.
@@ -46,19 +60,27 @@ impl EncryptionKeys {
         let colon = named.iter().position(|byte| *byte == b':').ok_or("it names no key")?;
         let (name, sealed) = (named.get(..colon).unwrap_or_default(), named.get(colon + 1..).unwrap_or_default());
         let name = String::from_utf8_lossy(name);
-        let key = self.0.get(&*name).ok_or_else(|| format!("the backup's bundle has no key {name:?}"))?;
+        let key = self.keys.get(&*name).ok_or_else(|| format!("the backup's bundle has no key {name:?}"))?;
         let (nonce, sealed) = sealed.split_first_chunk::<NONCE>().ok_or("it is cut off")?;
         let opened = key.decrypt(&Nonce::from(*nonce), sealed);
         opened.map_err(|_| format!("the key {name} of the backup's bundle does not decrypt it"))
     }
 }
 
-/// `NAME:KEY`, or the first key alone.
-fn parsed(text: &[u8]) -> Option<(String, XSalsa20Poly1305)> {
-    let text = std::str::from_utf8(text).ok()?.trim();
-    let (name, key) = text.split_once(':').unwrap_or((FIRST, text));
-    let key = STANDARD.decode(key).ok().and_then(|key| XSalsa20Poly1305::new_from_slice(&key).ok())?;
-    Some((name.to_owned(), key))
+/// What an entry is.
+enum Parsed {
+    Key(String, Box<XSalsa20Poly1305>),
+    Plugin(String),
+}
+
+fn parsed(text: &[u8]) -> Option<Parsed> {
+    match EncryptionEntry::parse(std::str::from_utf8(text).ok()?)?.provider {
+        EntryProvider::Kms { plugin, .. } => Some(Parsed::Plugin(plugin.name)),
+        EntryProvider::Secretbox { name, secret } => {
+            let key = STANDARD.decode(secret).ok().and_then(|key| XSalsa20Poly1305::new_from_slice(&key).ok())?;
+            Some(Parsed::Key(name.unwrap_or_else(|| FIRST_KEY.to_owned()), Box::new(key)))
+        }
+    }
 }
 
 #[cfg(test)]
@@ -114,6 +136,26 @@ mod tests {
         assert_eq!(keys.decrypt(&value("key1")), Ok(bytes(PLAIN)));
         assert!(keys.decrypt(&value("key-b")).unwrap_err().contains("the key key-b of the backup's bundle does not"));
         assert_eq!(keys.decrypt(&value("key-c")), Err("the backup's bundle has no key \"key-c\"".into()));
+    }
+
+    #[test]
+    fn what_a_plugin_of_the_cluster_encrypted_is_told_from_what_nobody_can_have() {
+        let kms = r#"{"kms":{"name":"vault","endpoint":"unix:///run/kms/a.sock","timeoutSeconds":3}}"#;
+        let wide = format!(r#"{{"secretbox":{{"name":"key1","secret":"{}"}},"resources":["configmaps"]}}"#, STANDARD.encode([7; 32]));
+        let secret = json!({ "data": {
+            "encryption.key": STANDARD.encode(kms), "encryption-former.key": STANDARD.encode(wide),
+        }});
+        let keys = EncryptionKeys::of_secret(secret.to_string().as_bytes()).unwrap().unwrap();
+        assert!(keys.keys.contains_key("key1"));
+        for (value, is_of_it) in [
+            (&b"k8s:enc:kms:v2:vault.secrets:\n\x04abcd"[..], true),
+            (b"k8s:enc:kms:v2:other.secrets:x", false),
+            (b"k8s:enc:kms:v1:vault.secrets:x", false),
+            (b"k8s:enc:kms:v2:vault:x", false),
+        ] {
+            assert_eq!(keys.is_of_plugin(value), is_of_it, "{}", String::from_utf8_lossy(value));
+        }
+        assert!(keys.decrypt(b"k8s:enc:kms:v2:other.secrets:x").unwrap_err().contains("another provider"));
     }
 
     #[test]

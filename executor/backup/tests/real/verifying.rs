@@ -145,7 +145,7 @@ async fn a_whole_backup_passes_however_it_is_verified() {
     let stored = Stored::whole().await;
     assert_eq!(stored.hashed().await.unwrap(), stored.manifest.snapshot.size + stored.manifest.bundle.size);
     stored.decrypted(&stored.fixture.identity).await.unwrap();
-    let expected = Restored { keys: 45, revision: 46, objects: 43, decrypted: 1, others: 1 };
+    let expected = Restored { keys: 45, revision: 46, objects: 43, decrypted: 1, sealed: 0, others: 1 };
     assert_eq!(stored.restored().await.unwrap(), expected);
 }
 

@@ -68,6 +68,20 @@ pub const CLUSTERS: &[Declared] = &[
     ),
     beside("configuration.machine.kernelModules", "one that is taken back stays loaded until the next boot"),
     Declared {
+        field: "encryption.resources",
+        effect: Some(Effect::Restart),
+        steps: &[Step::CertificateAuthorities, Step::RewriteSecrets],
+        remark: "API servers, one control plane after the other, each three times; what was added is encrypted, and what \
+                 was taken out is not any more ([more](operations/encryption.md#choose-what-is-encrypted))",
+    },
+    Declared {
+        field: "encryption.{provider,kms.name,kms.endpoint,kms.timeoutSeconds}",
+        effect: Some(Effect::Restart),
+        steps: &[Step::KmsPlugin, Step::CertificateAuthorities, Step::RewriteSecrets],
+        remark: "API servers, one control plane after the other, each three times, once the plug-in answers on all of \
+                 them; everything is encrypted anew ([more](operations/encryption.md#encrypt-by-a-kms-plug-in))",
+    },
+    Declared {
         field: "configuration.kubeProxy.mode",
         effect: Some(Effect::Restart),
         steps: &[Step::Addons],

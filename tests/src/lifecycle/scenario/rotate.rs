@@ -1,6 +1,7 @@
 //! The authorities and keys of a running cluster are rotated, under a client that writes and with Pods that talk to the
 //! API.
 
+mod encryption;
 mod stored;
 
 use std::time::{Duration, Instant};
@@ -34,9 +35,15 @@ const ROTATED: Duration = Duration::from_secs(2400);
 /// How long an API server may go on by what it has read.
 const FORGOTTEN: Duration = Duration::from_secs(90);
 
-/// All of them, one after the other.
+/// All of them, one after the other; then what is encrypted, and by what.
 pub async fn all(stage: &mut Stage<'_>) -> Result<Seen> {
-    each(stage, &["front-proxy-ca", ETCD_CA, ENCRYPTION_KEY, SERVICE_ACCOUNT_KEY, CA]).await
+    let seen = each(stage, &["front-proxy-ca", ETCD_CA, ENCRYPTION_KEY, SERVICE_ACCOUNT_KEY, CA]).await?;
+    let begun = Instant::now();
+    let planes = stage.members(Role::ControlPlane).await?.len();
+    let told = encryption::edits(stage, planes).await?;
+    whole(stage, planes).await?;
+    guards::hold(&stage.machines)?;
+    Ok(Seen { took: seen.took + begun.elapsed(), text: format!("{}; encryption: {}", seen.text, told.join(", ")) })
 }
 
 /// Those that machines of etcd have, or are reached with.
