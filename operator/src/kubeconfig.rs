@@ -117,7 +117,7 @@ mod tests {
     }
 
     fn kubeconfig() -> (Pki, Value) {
-        let pki = Pki::generate(&plan::encryption::Scheme::default(), now()).unwrap();
+        let pki = Pki::generate(now()).unwrap();
         let text = administrator("prod-a", &pki, SERVER, policy(), now()).unwrap();
         (pki, serde_yaml::from_str(&text).unwrap())
     }
@@ -139,7 +139,7 @@ mod tests {
         assert!(still_good(&data, &pki, SERVER, policy(), after(200)));
         assert!(!still_good(&data, &pki, SERVER, policy(), after(220)));
         assert!(!still_good(&data, &pki, "https://172.30.0.11:6443", policy(), now()));
-        assert!(!still_good(&data, &Pki::generate(&plan::encryption::Scheme::default(), now()).unwrap(), SERVER, policy(), now()));
+        assert!(!still_good(&data, &Pki::generate(now()).unwrap(), SERVER, policy(), now()));
     }
 
     #[test]

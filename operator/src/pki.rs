@@ -41,7 +41,7 @@ pub async fn make(ctx: &Context, cd: &ClusterDeployment, now: Timestamp) -> Resu
         return Ok(());
     }
     let wanted = Scheme::wanted(cd);
-    let made = Pki::generate(&wanted, now).doing(|| format!("make the keys of cluster {}", cd.name_any()))?;
+    let made = Pki::generate_for(&wanted, now).doing(|| format!("make the keys of cluster {}", cd.name_any()))?;
     // Someone else may have been faster: what is written counts, not what was made.
     let secret = secret(cd, &pki_secret(&cd.name_any()), made.data());
     execute::create_once(ctx, &secret).await.map(drop)

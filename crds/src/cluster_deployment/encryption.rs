@@ -80,7 +80,10 @@ pub struct KmsPlugin {
     pub name: String,
     /// Its socket on each control plane, in a directory of its own below `/run`, `/var/run`, `/var/lib`, `/opt` or
     /// `/srv`, which API servers have mounted: `unix:///run/kms/vault.sock`; at most 107 characters behind `unix://`.
-    #[schemars(length(max = 114), regex(pattern = r"^unix:///(run|var/run|var/lib|opt|srv)(/[A-Za-z0-9][A-Za-z0-9._-]*){2,}$"))]
+    #[schemars(
+        length(max = 114),
+        regex(pattern = r"^unix:///(run|var/run|var/lib|opt|srv)(/[A-Za-z0-9][A-Za-z0-9._-]*){2,}$")
+    )]
     pub endpoint: String,
     /// For how many seconds an API server waits for an answer of it, 1 to 60. Default 3.
     #[serde(default = "default_timeout_seconds")]

@@ -9,8 +9,8 @@ use serde_json::Value;
 
 use crate::backup_storage::ServerSideAlgorithm;
 use crate::cluster_deployment::{
-    Approval, ContainerRuntimeName, DeletionPolicy, EncryptionProvider, EtcdTopology, FenceReturned, LockMode, PlannedOperation,
-    RecoveryStrategy, TolerationOperator,
+    Approval, ContainerRuntimeName, DeletionPolicy, EncryptionProvider, EtcdTopology, FenceReturned, LockMode,
+    PlannedOperation, RecoveryStrategy, TolerationOperator,
 };
 use crate::configuration::{CpuManagerPolicy, KubeProxyMode, TopologyManagerPolicy};
 use crate::drift::DriftRepair;

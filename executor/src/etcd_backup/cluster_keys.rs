@@ -17,7 +17,9 @@ const ENCRYPTED_WITH: [&str; 2] = [KEY, "encryption-former.key"];
 /// The entry of what encrypts.
 const KEY: &str = "encryption.key";
 /// The entries whose keys machines have, or are about to have.
-const DECRYPTED_WITH: [&str; 3] = [KEY, "encryption-former.key", "encryption-next.key"];
+const DECRYPTED_WITH: [&str; 3] = [KEY, "encryption-former.key", NEXT];
+/// The entry of what will encrypt.
+const NEXT: &str = "encryption-next.key";
 /// Entries that a message names of each kind.
 const NAMED: usize = 8;
 
@@ -35,8 +37,10 @@ struct Stored {
 pub(super) enum Difference {
     /// They are another cluster's: in what, by the entries' names.
     OtherCluster(String),
-    /// It was encrypted with a key, or by a plug-in, that machines have no more; the entry that keeps it today.
+    /// It was encrypted with a key that machines have no more; the entry that keeps it today.
     FormerKey(String),
+    /// It was encrypted by a KMS plug-in, by its name and socket, that API servers do not ask any more, or not yet.
+    FormerPlugin(String),
     /// It has these resources encrypted, which machines do not decrypt any more.
     FormerResources(Vec<String>),
 }
@@ -51,7 +55,7 @@ pub(super) fn difference(stored: &[u8], today: &[u8]) -> Result<Option<Differenc
     let encryption = encryption(&stored, &today);
     let foreign = match &encryption {
         Some(Difference::OtherCluster(entry)) => Some(entry),
-        Some(Difference::FormerKey(_) | Difference::FormerResources(_)) | None => None,
+        Some(_) | None => None,
     };
     let of_cluster = |keys: Keys| -> Keys { keys.into_iter().filter(|(name, _)| !is_rotated(name)).collect() };
     let lacks_it = !stored.contains_key(ENCRYPTED_WITH[0]) && today.contains_key(ENCRYPTED_WITH[0]);
@@ -78,13 +82,16 @@ fn encryption(stored: &Keys, today: &Keys) -> Option<Difference> {
         let found = |name: &&'static str| Some((*name, Encrypts::of(keys.get(*name)?, own(name, &resources))));
         names.iter().filter_map(found).collect()
     };
-    let (then, known) = (has(stored, &ENCRYPTED_WITH), has(today, &DECRYPTED_WITH));
+    let (then, mut known) = (has(stored, &ENCRYPTED_WITH), has(today, &DECRYPTED_WITH));
+    // The directory of a plug-in's socket is mounted once the API servers are brought it, which no restore does.
+    known.retain(|(name, found)| *name != NEXT || !found.is_plugin);
     let is_known = |with: &[u8]| known.iter().any(|(_, today)| today.with == with);
     if let Some((entry, found)) = then.iter().find(|(_, found)| !is_known(&found.with)) {
         let is_kept = |(name, value): &(&String, &ByteString)| {
             name.starts_with(ENCRYPTION) && Encrypts::of(value, &[]).with == found.with
         };
         return Some(match today.iter().find(is_kept) {
+            _ if found.is_plugin => Difference::FormerPlugin(String::from_utf8_lossy(&found.with).into_owned()),
             Some((name, _)) => Difference::FormerKey(name.clone()),
             None => Difference::OtherCluster((*entry).to_owned()),
         });
@@ -92,9 +99,9 @@ fn encryption(stored: &Keys, today: &Keys) -> Option<Difference> {
     let decrypts = |with: &[u8], resource: &str| {
         known.iter().any(|(_, today)| today.with == with && covers(&today.resources, resource))
     };
-    let lacks = then.iter().flat_map(|(_, found)| {
-        found.resources.iter().filter(|resource| !decrypts(&found.with, resource)).cloned()
-    });
+    let lacks = then
+        .iter()
+        .flat_map(|(_, found)| found.resources.iter().filter(|resource| !decrypts(&found.with, resource)).cloned());
     let lacks: Vec<String> = lacks.collect();
     (!lacks.is_empty()).then_some(Difference::FormerResources(lacks))
 }
@@ -108,6 +115,7 @@ fn own<'a>(name: &str, resources: &'a [String]) -> &'a [String] {
 struct Encrypts {
     /// The key, whatever its name is, or the plug-in by its name and socket.
     with: Vec<u8>,
+    is_plugin: bool,
     resources: Vec<String>,
 }
 
@@ -116,7 +124,7 @@ impl Encrypts {
         let of = |with: Vec<u8>, own: Option<Vec<String>>| {
             let first = || vec![FIRST_RESOURCES.to_owned()];
             let others = || if resources.is_empty() { first() } else { resources.to_vec() };
-            Self { with, resources: own.unwrap_or_else(others) }
+            Self { with, is_plugin: false, resources: own.unwrap_or_else(others) }
         };
         // One that cannot be read is still the same as one that is the same.
         match std::str::from_utf8(&value.0).ok().and_then(EncryptionEntry::parse) {
@@ -125,7 +133,8 @@ impl Encrypts {
                 of(secret.into_bytes(), resources)
             }
             Some(EncryptionEntry { provider: EntryProvider::Kms { plugin, .. }, resources }) => {
-                of(format!("{} {}", plugin.name, plugin.endpoint).into_bytes(), resources)
+                let with = format!("{} at {}", plugin.name, plugin.endpoint).into_bytes();
+                Self { is_plugin: true, ..of(with, resources) }
             }
         }
     }
@@ -234,9 +243,8 @@ mod tests {
         };
         let (key, next, former) = ("encryption.key", "encryption-next.key", "encryption-former.key");
         let wide = r#"{"secretbox":{"name":"key1","secret":"AAA"},"resources":["*.apps","configmaps","secrets"]}"#;
-        let lacks = |names: &[&str]| {
-            Some(Difference::FormerResources(names.iter().map(|name| (*name).to_owned()).collect()))
-        };
+        let lacks =
+            |names: &[&str]| Some(Difference::FormerResources(names.iter().map(|name| (*name).to_owned()).collect()));
         assert_eq!(compared(&[(key, "AAA")], &[(key, wide)]), None, "what is plain is read");
         assert_eq!(compared(&[(key, wide)], &[(key, "AAA")]), lacks(&["*.apps", "configmaps"]));
         assert_eq!(compared(&[(key, wide)], &[(key, "AAA"), (next, wide)]), None, "it comes back");
@@ -252,15 +260,13 @@ mod tests {
         let kms = r#"{"kms":{"name":"vault","endpoint":"unix:///run/kms/a.sock","timeoutSeconds":3},"written":2}"#;
         let kept = r#"{"kms":{"name":"vault","endpoint":"unix:///run/kms/a.sock","timeoutSeconds":9}}"#;
         let retired = "encryption-retired-kms-vault.key";
-        let needs = Some(Difference::FormerKey(retired.to_owned()));
-        assert_eq!(compared(&[(key, kms)], &[(key, "BBB"), (retired, kept)]), needs);
-        assert_eq!(compared(&[(key, kms)], &[(key, "BBB"), (retired, kept), (next, kept)]), None);
+        let needs = || Some(Difference::FormerPlugin("vault at unix:///run/kms/a.sock".to_owned()));
+        assert_eq!(compared(&[(key, kms)], &[(key, "BBB"), (retired, kept)]), needs());
+        assert_eq!(compared(&[(key, kms)], &[(key, "BBB"), (next, kept)]), needs(), "nothing has it mounted yet");
+        assert_eq!(compared(&[(key, kms)], &[(key, "BBB"), (former, kept)]), None);
+        assert_eq!(compared(&[(key, kms)], &[(key, kept), (former, "BBB")]), None);
         let elsewhere = kept.replace("a.sock", "b.sock");
-        assert_eq!(compared(&[(key, kms)], &[(key, &elsewhere)]), other_cluster(key));
-    }
-
-    fn other_cluster(entry: &str) -> Option<Difference> {
-        other(&format!("other content in {entry}"))
+        assert_eq!(compared(&[(key, kms)], &[(key, &elsewhere)]), needs());
     }
 
     #[test]

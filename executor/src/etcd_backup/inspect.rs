@@ -35,9 +35,18 @@ pub(super) async fn inspect(inputs: &StagingInputs, secrets: &Secrets) -> Result
         Ok(Some(Difference::FormerKey(entry))) => Err(Answer::refused(
             Reason::BackupNeedsFormerKey,
             format!(
-                "the Secrets in the backup at {} are encrypted with a former key or KMS plug-in, which machines do not have any more: put the value of {entry} in \
+                "the Secrets in the backup at {} are encrypted with a former key, which machines do not have any more: put the value of {entry} in \
                  the Secret {} there once more, as encryption-next.key, and try again with a new EtcdRestore or run",
                 inputs.location, inputs.keys
+            ),
+        )),
+        Ok(Some(Difference::FormerPlugin(plugin))) => Err(Answer::refused(
+            Reason::BackupNeedsFormerKey,
+            format!(
+                "the backup at {} is encrypted by the KMS plug-in {}, which API servers do not ask: name it in spec.encryption of the \
+                 ClusterDeployment, wait until that has taken effect, and try again with a new EtcdRestore or run",
+                inputs.location,
+                crate::sanitize::clean(&plugin, 200)
             ),
         )),
         Ok(Some(Difference::FormerResources(resources))) => Err(Answer::refused(

@@ -130,9 +130,9 @@ def what_the_role_makes():
 
 
 def a_plugin_that_does_not_do_is_told():
-    for plugin, said in ((PLUGIN, "No such file"), ({**PLUGIN, "endpoint": f"unix://{PLACE}/deaf"}, "Connection refused")):
+    for plugin, said in ((PLUGIN, "No such file"), ({**PLUGIN, "endpoint": "unix:///data/deaf"}, "Connection refused")):
         if "deaf" in plugin["endpoint"]:
-            socket.socket(socket.AF_UNIX).bind(f"{PLACE}/deaf")
+            socket.socket(socket.AF_UNIX).bind("/data/deaf")
         result, failure = play(kms_plugin_module, False, plugins=[plugin], timeout_seconds=1)
         assert failure and failure.reason == "KMSPluginNotReady" and said in failure.message and "vault" in failure.message, (failure, result)
 

@@ -15,7 +15,7 @@ import struct
 import sys
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
-DATA, HEADERS, SETTINGS, PING, WINDOW_UPDATE = 0, 1, 3, 4, 8
+DATA, HEADERS, SETTINGS, PING, WINDOW_UPDATE = 0, 1, 4, 6, 8
 END_STREAM, ACK, END_HEADERS, PADDED = 0x1, 0x1, 0x4, 0x8
 OK, INVALID = "0", "3"
 
@@ -127,6 +127,13 @@ class Connection(socketserver.StreamRequestHandler):
     """Whoever asks."""
 
     def handle(self):
+        try:
+            self.answer()
+        except OSError:
+            # Whoever asked is gone.
+            pass
+
+    def answer(self):
         if self.rfile.read(len(PREFACE)) != PREFACE:
             return
         self.wfile.write(frame(SETTINGS, 0, 0))

@@ -121,13 +121,12 @@ impl EncryptionKeys {
         let other = match &self.other {
             Other::None => None,
             Other::Next(next, is_edit) => Some((NEXT.to_owned(), text(next, *is_edit))),
-            Other::Former(former) => {
-                Some((FORMER.to_owned(), text(former, former.resources != self.key.resources)))
-            }
+            Other::Former(former) => Some((FORMER.to_owned(), text(former, former.resources != self.key.resources))),
         };
-        let retired = self.retired.iter().map(|provider| {
-            (format!("{}{}{}", RETIRED.0, provider.name(), RETIRED.1), provider.text(None))
-        });
+        let retired = self
+            .retired
+            .iter()
+            .map(|provider| (format!("{}{}{}", RETIRED.0, provider.name(), RETIRED.1), provider.text(None)));
         [(KEY.to_owned(), self.key.line())].into_iter().chain(other).chain(retired).collect()
     }
 

@@ -39,8 +39,13 @@ const ETCD: (&str, &str) = ("etcd-ca", "etcd-ca");
 const SERVICE_ACCOUNT: (&str, &str) = ("sa", "service accounts");
 
 impl Pki {
+    /// Makes everything; a key encrypts Secrets.
+    pub fn generate(now: Timestamp) -> Result<Self, PkiError> {
+        Self::generate_for(&Scheme::default(), now)
+    }
+
     /// Makes everything; what encrypts, as it is wanted.
-    pub fn generate(wanted: &Scheme, now: Timestamp) -> Result<Self, PkiError> {
+    pub fn generate_for(wanted: &Scheme, now: Timestamp) -> Result<Self, PkiError> {
         let authority = |(_, name): (&str, &str)| Ok(KeyRing::new(Authority::make(name, now)?));
         Ok(Self {
             kubernetes: authority(KUBERNETES)?,
@@ -149,11 +154,10 @@ impl std::fmt::Debug for Pki {
 mod tests {
     use super::{Data, Pki};
     use jiff::Timestamp;
-    use plan::encryption::Scheme;
 
     fn pki() -> Pki {
         let now: Timestamp = "2026-11-21T00:00:00Z".parse().unwrap();
-        Pki::generate(&Scheme::default(), now).unwrap()
+        Pki::generate(now).unwrap()
     }
 
     #[test]

@@ -38,7 +38,7 @@ fn world() -> FakeApi {
 
 /// The cluster's authorities and keys.
 fn pki(api: &FakeApi) {
-    let made = Pki::generate(&plan::encryption::Scheme::default(), jiff::Timestamp::now()).unwrap();
+    let made = Pki::generate(jiff::Timestamp::now()).unwrap();
     let data = serde_json::to_string(&made.data()).unwrap();
     api.put(
         "secrets",

@@ -11,9 +11,9 @@ short_description: Rewrites the objects that are not encrypted as this machine's
 description:
   - This machine's API server must have read the configuration that C(secrets) has, or nothing is written (C(AuthoritiesDiffer)).
   - etcd is asked for all that it has stored of the resources that the configuration names. Each object that was not written as the first
-    provider of its resource does it - with another key, or plain, or encrypted where it is to be plain - is read and written back unchanged,
-    through this machine's API server, which writes it anew for that. Of a KMS plug-in also those that another of its keys has encrypted.
-    One that was changed or deleted meanwhile is left to the next round.
+    provider of its resource does it - with another key, or plain, or encrypted where it is to be plain - is patched with nothing, through this
+    machine's API server, which writes it anew for that. Of a KMS plug-in also those that another of its keys has encrypted. One that was
+    deleted meanwhile is left to the next round.
   - It is done once a round through etcd has found none. C(SecretsNotRewritten) if there are some and it gets no further.
 options:
   secrets:
@@ -57,7 +57,7 @@ from ansible_collections.clusterwright.cluster.plugins.module_utils.failure impo
 from ansible_collections.clusterwright.cluster.plugins.module_utils.stored_values import StoredValues
 
 PAUSE_SECONDS = 1
-# Whoever was changed or deleted meanwhile.
+# Whoever was deleted, or changed, meanwhile.
 CONFLICTS = (404, 409)
 NAMED = 3
 # An API server asks a plug-in so often for its key.
@@ -132,7 +132,8 @@ class Machine:
     def rewrite(self, client: Api, path: str) -> str:
         """Why it is not rewritten; empty when it is, or another one stands in its place."""
         try:
-            client.request("PUT", path, client.request("GET", path))
+            # What is not as the API server writes it is written, though nothing changes; what changes meanwhile stays.
+            client.request("PATCH", path, {}, api.MERGE)
         except api.Refused as refused:
             return "" if refused.status in CONFLICTS else str(refused)
         except OSError as error:

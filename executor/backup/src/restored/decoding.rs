@@ -66,7 +66,9 @@ pub(super) fn decode(value: &[u8], key: Option<&EncryptionKeys>) -> Result<Decod
     let opened = key.decrypt(value)?;
     match plain(&opened)? {
         Decoded::Object => Ok(Decoded::Decrypted),
-        Decoded::Decrypted | Decoded::Sealed | Decoded::Other => Err("decrypted it is no object of Kubernetes".to_owned()),
+        Decoded::Decrypted | Decoded::Sealed | Decoded::Other => {
+            Err("decrypted it is no object of Kubernetes".to_owned())
+        }
     }
 }
 

@@ -141,7 +141,10 @@ mod tests {
     #[test]
     fn what_a_plugin_of_the_cluster_encrypted_is_told_from_what_nobody_can_have() {
         let kms = r#"{"kms":{"name":"vault","endpoint":"unix:///run/kms/a.sock","timeoutSeconds":3}}"#;
-        let wide = format!(r#"{{"secretbox":{{"name":"key1","secret":"{}"}},"resources":["configmaps"]}}"#, STANDARD.encode([7; 32]));
+        let wide = format!(
+            r#"{{"secretbox":{{"name":"key1","secret":"{}"}},"resources":["configmaps"]}}"#,
+            STANDARD.encode([7; 32])
+        );
         let secret = json!({ "data": {
             "encryption.key": STANDARD.encode(kms), "encryption-former.key": STANDARD.encode(wide),
         }});

@@ -184,12 +184,12 @@ impl KeyedScheme {
 /// Whether API servers could take it.
 fn is_usable(entry: &EncryptionEntry) -> bool {
     let is_name = |name: &str| !name.is_empty() && name.chars().all(|char| char.is_ascii_alphanumeric() || char == '-');
-    let is_resource =
-        |name: &String| !name.is_empty() && name.chars().all(|char| char.is_ascii_alphanumeric() || "-.*".contains(char));
+    let is_resource = |name: &String| {
+        !name.is_empty() && name.chars().all(|char| char.is_ascii_alphanumeric() || "-.*".contains(char))
+    };
     let provider = match &entry.provider {
         EntryProvider::Secretbox { name, secret } => {
-            name.as_deref().is_none_or(is_name)
-                && STANDARD.decode(secret).is_ok_and(|bytes| bytes.len() == LENGTH)
+            name.as_deref().is_none_or(is_name) && STANDARD.decode(secret).is_ok_and(|bytes| bytes.len() == LENGTH)
         }
         EntryProvider::Kms { plugin, .. } => is_name(&plugin.name) && plugin.endpoint.starts_with("unix:///"),
     };

@@ -26,7 +26,8 @@ impl World {
                 assert!(self.restoring.keys == KeysSeen::Absent, "there are keys of a backup");
                 let cluster = self.cluster_mut(name);
                 if !cluster.pki {
-                    (cluster.pki, cluster.authorities) = (true, authorities::made(&Scheme::wanted(&cluster.deployment)));
+                    (cluster.pki, cluster.authorities) =
+                        (true, authorities::made(&Scheme::wanted(&cluster.deployment)));
                 }
             }
             Action::Rotate { subject, next } => {
