@@ -6,7 +6,7 @@ mod leaves;
 
 use std::collections::BTreeSet;
 
-use crds::cluster_deployment::{Approval, PlannedOperation};
+use crds::cluster_deployment::{Approval, EncryptionProvider, PlannedOperation};
 use crds::step::Step;
 use serde_json::{Value, json};
 
@@ -50,6 +50,14 @@ fn edited(world: &World, schema: &Value, leaf: &Leaf, value: &Value) -> World {
     match leaf.to_string().as_str() {
         "addons.manifestsRef.name" => world.manifests.addons = Some("edited".into()),
         "etcd.secretRef.name" => world.etcd_client = Some(Ok("another".into())),
+        // The schema takes neither without the other.
+        "encryption.provider" => {
+            let kms = json!({"name": "a", "endpoint": "unix:///run/kms/a.sock"});
+            world.deployment.spec.encryption.as_mut().unwrap().kms = Some(serde_json::from_value(kms).unwrap());
+        }
+        leaf if leaf.starts_with("encryption.kms.") => {
+            world.deployment.spec.encryption.as_mut().unwrap().provider = EncryptionProvider::KmsV2;
+        }
         _ => {}
     }
     world.touch();
