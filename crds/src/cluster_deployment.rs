@@ -171,7 +171,7 @@ pub struct ClusterDeploymentSpec {
     /// etcd. Default: stacked on the control planes.
     #[serde(default)]
     pub etcd: Etcd,
-    /// How long certificates last, and when they are renewed.
+    /// How long certificates last, when they are renewed, and whose authorities sign them.
     #[serde(default)]
     pub certificates: Certificates,
     /// What is encrypted before etcd stores it, and by what. Absent: Secrets, by `Secretbox`.

@@ -77,6 +77,9 @@ pub mod annotation {
     /// On the Secret with a cluster's authorities and keys, written by the operator: the numbers with which each was
     /// rotated last, as in `clusterwright.dev/rotate`, several separated by commas.
     pub const ROTATED: &str = "clusterwright.dev/rotated";
+    /// On the Secret with a cluster's authorities and keys, written by the operator: digests of the keys of the
+    /// authorities that it had before, `ca.0123456789abcdef`, several separated by commas.
+    pub const RETIRED: &str = "clusterwright.dev/retired-authorities";
     /// On the Secret with the administrator's kubeconfig: the state of the cluster's authority that it was made with,
     /// as in `status.applied.authorities` of a Machine.
     pub const AUTHORITY: &str = "clusterwright.dev/authority";

@@ -331,6 +331,11 @@ mod scripts {
     }
 
     #[test]
+    fn authorities_that_another_one_has_issued_are_believed_for_themselves_and_replaced() {
+        play_machine("authorities_issued.py");
+    }
+
+    #[test]
     fn the_key_and_the_encrypted_resources_change_under_two_api_servers_and_etcd_keeps_nothing_of_the_former_ones() {
         play_machine("encryption_rotation.py");
     }

@@ -15,6 +15,7 @@ pub mod object_storage;
 pub mod objects;
 pub mod operator;
 pub mod operator_process;
+pub mod own_authorities;
 pub mod pod_network;
 pub mod report;
 pub mod restores;

@@ -608,6 +608,9 @@ reasons! {
     InternalError Warning []
         "A module of the collection failed in an unforeseen way."
         "Read the run's log; it is tried again.";
+    InvalidAuthority Warning [AUTHORITIES_ROTATED READY]
+        "A certificate or key in the Secret of `spec.certificates.caRef` cannot be an authority of the cluster."
+        "Correct the Secret; the message names the entry, and says what is allowed. See [certificates](operations/certificates.md#authorities-of-your-own).";
     InvalidCA Warning [COMPLETE FAILED REACHABLE]
         "The ConfigMap of `spec.artifacts.caRef` holds no certificate."
         "Put one or more PEM certificates under `ca.crt`.";
@@ -1161,7 +1164,7 @@ reasons! {
         "An add-on is not rolled out in time."
         "See the Pods that the message names.";
     Rotated Normal [AUTHORITIES_ROTATED]
-        "The authority or the key was rotated, and all machines have the new one alone."
+        "The authority or the key was rotated, and all machines have the new one alone; or they have those of `spec.certificates.caRef`."
         "";
     RotatingAuthorities Progressing [AUTHORITIES_ROTATED]
         "An authority or a key is being rotated; the message says how far, or for what it waits."
@@ -1211,7 +1214,7 @@ reasons! {
     SecretMissing Warning []
         "A Secret that the run needs is not among its inputs."
         "See the message; it is tried again.";
-    SecretNotFound Warning [COMPLETE REACHABLE READY]
+    SecretNotFound Warning [AUTHORITIES_ROTATED COMPLETE REACHABLE READY]
         "A Secret that the spec names is not there, or lacks a key."
         "Make it; the message says which key.";
     SecretsNotRewritten Warning []

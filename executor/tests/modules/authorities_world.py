@@ -37,11 +37,34 @@ def read(path):
         return source.read()
 
 
+# Generations that an authority above them has issued: see authorities_issued.py.
+ISSUED: set = set()
+COMPANY = "/data/company"
+
+
+def issue(home, number):
+    """Authorities as a company's PKI issues them: keys of RSA, and names that repeat an attribute and have several in one place."""
+    authority = "basicConstraints=critical,CA:TRUE,pathlen:0\nkeyUsage=critical,keyCertSign,cRLSign\nsubjectKeyIdentifier=hash\n"
+    write(f"{COMPANY}.ext", authority + "authorityKeyIdentifier=keyid\n")
+    if not os.path.exists(f"{COMPANY}.crt"):
+        openssl("genrsa", "-out", f"{COMPANY}.key", "2048")
+        openssl("req", "-x509", "-new", "-days", "3650", "-key", f"{COMPANY}.key", "-subj", "/DC=corp/DC=example/CN=Root", "-out", f"{COMPANY}.crt",
+                "-addext", "keyUsage=critical,keyCertSign", "-addext", "basicConstraints=critical,CA:TRUE")
+    for name, subject in NAMES.items():
+        openssl("genrsa", "-out", f"{home}/{name}.key", "2048")
+        subject = f"/DC=corp/DC=example/OU=a/OU=b+L=c/CN={subject} {number}"
+        write("/data/issued.csr", openssl("req", "-new", "-multivalue-rdn", "-key", f"{home}/{name}.key", "-subj", subject).decode())
+        openssl("x509", "-req", "-days", "3000", "-in", "/data/issued.csr", "-CA", f"{COMPANY}.crt", "-CAkey", f"{COMPANY}.key", "-CAcreateserial",
+                "-extfile", f"{COMPANY}.ext", "-out", f"{home}/{name}.crt")
+
+
 def make_generation(number):
     """Authorities and a service-account key in /data/NUMBER."""
     home = f"/data/{number}"
     os.makedirs(home)
-    for name, subject in NAMES.items():
+    if number in ISSUED:
+        issue(home, number)
+    for name, subject in () if number in ISSUED else NAMES.items():
         openssl("ecparam", "-name", "prime256v1", "-genkey", "-noout", "-out", f"{home}/{name}.key")
         usages = ("-addext", "keyUsage=critical,digitalSignature,keyCertSign", "-addext", "basicConstraints=critical,CA:TRUE")
         openssl("req", "-x509", "-new", "-days", "3650", "-key", f"{home}/{name}.key", "-subj", f"/CN={subject}", "-out", f"{home}/{name}.crt",

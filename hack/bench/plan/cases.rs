@@ -186,6 +186,7 @@ fn cluster_deployment(shape: Shape, size: usize) -> Result<Call, Box<dyn Error>>
             etcd_client: None,
             pki: true,
             kubeconfig: true,
+            own_authorities: None,
             kubeconfig_authority: None,
             authorities: &plan::rotation::Authorities::default(),
         }));

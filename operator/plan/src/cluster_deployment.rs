@@ -27,6 +27,7 @@ mod observed;
 mod operations;
 mod outdated;
 mod outdated_machine;
+mod own_authorities;
 pub mod pki;
 mod problem;
 mod proposal;

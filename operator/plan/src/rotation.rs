@@ -1,7 +1,9 @@
 //! Rotation of a cluster's authorities and keys: what there is of each, and how one after the other takes its place.
 //! Everybody trusts both before the new one signs, and has from the new one before the old one goes.
 
+pub mod own;
 pub mod request;
+pub mod retired;
 
 use std::collections::{BTreeMap, BTreeSet};
 

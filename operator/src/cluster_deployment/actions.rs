@@ -17,7 +17,7 @@ pub(super) async fn execute(ctx: &Context, deployment: &ClusterDeployment, actio
     match action {
         Action::AddFinalizer => execute::add_finalizer(ctx, deployment, finalizer::CLUSTER_DEPLOYMENT).await,
         Action::RemoveFinalizer => execute::remove_finalizer(ctx, deployment, finalizer::CLUSTER_DEPLOYMENT).await,
-        Action::MakePki => pki::make(ctx, deployment, Timestamp::now()).await,
+        Action::MakePki { given } => Box::pin(pki::make(ctx, deployment, given, Timestamp::now())).await,
         Action::FetchKeys(transfer) => restoring::fetch(ctx, transfer).await,
         Action::TakeKeys => restoring::take(ctx, deployment).await,
         Action::DropKeyTransfer => restoring::discard(ctx, deployment).await,
@@ -27,6 +27,9 @@ pub(super) async fn execute(ctx: &Context, deployment: &ClusterDeployment, actio
         }
         Action::Rotate { subject, next } => {
             Box::pin(pki::rotation::make(ctx, deployment, *subject, *next, Timestamp::now())).await
+        }
+        Action::TakeAuthority { subject, fingerprint } => {
+            Box::pin(pki::rotation::take(ctx, deployment, *subject, fingerprint)).await
         }
         Action::ApplyCluster(cluster) => execute::apply(ctx, &**cluster).await.map(drop),
         Action::DeleteCluster(cluster) => execute::delete(ctx, &**cluster, None).await,

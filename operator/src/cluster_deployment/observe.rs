@@ -20,6 +20,7 @@ use plan::cluster_deployment::key_transfer::RestoringSeen;
 use plan::cluster_deployment::{Action, Observed};
 use plan::hooks::Library;
 use plan::inputs::{InputsProblem, registry_digests};
+use plan::rotation::own::OwnAuthorities;
 use plan::rotation::{self, Authorities};
 use plan::settings::{self, Manifests};
 use plan::undecodable::Undecodable;
@@ -56,6 +57,7 @@ pub(crate) struct Observation {
 struct SecretsSeen {
     /// None: there is no Secret with keys.
     authorities: Option<Authorities>,
+    own_authorities: Option<Result<OwnAuthorities, InputsProblem>>,
     has_kubeconfig: bool,
     kubeconfig_authority: Option<String>,
 }
@@ -79,8 +81,8 @@ impl Observation {
             now: now(),
             resumed_at: ctx.resumed_at(),
             cluster: ctx.cache.clusters.get(&namespace, &name),
-            // Boxed: two more Secrets in one future are more than a test's stack takes.
-            secrets: Box::pin(secrets_seen(ctx, &namespace, &name)).await?,
+            // Boxed: three more Secrets in one future are more than a test's stack takes.
+            secrets: Box::pin(secrets_seen(ctx, &deployment)).await?,
             deployments: ctx.cache.cluster_deployments.everywhere(),
             policies: ctx.cache.policies.list(&namespace, |_| true),
             restores: ctx.cache.etcd_restores.of_cluster(&namespace, &name),
@@ -125,6 +127,7 @@ impl Observation {
             etcd_client: self.etcd_client.as_ref(),
             pki: self.secrets.authorities.is_some(),
             authorities: self.secrets.authorities.as_ref().unwrap_or(&Authorities::default()),
+            own_authorities: self.secrets.own_authorities.as_ref(),
             kubeconfig: self.secrets.has_kubeconfig,
             kubeconfig_authority: self.secrets.kubeconfig_authority.as_deref(),
         })
@@ -210,7 +213,9 @@ fn own_backups(ctx: &Context, deployment: &ClusterDeployment) -> Vec<Arc<EtcdBac
     let (namespace, name) = (deployment.namespace().unwrap_or_default(), deployment.name_any());
     let started = deployment.status.as_ref().and_then(|status| status.started_kubernetes_version);
     let is_upgraded = started.is_some_and(|started| started != deployment.spec.kubernetes_version);
-    if is_upgraded || rotation::request::asked(&deployment.metadata).is_some() {
+    let may_rotate =
+        rotation::request::asked(&deployment.metadata).is_some() || deployment.spec.certificates.ca_ref.is_some();
+    if is_upgraded || may_rotate {
         return ctx.cache.etcd_backups.list(&namespace, |backup| backup.spec.cluster_name.as_ref() == Some(&name));
     }
     if deployment.spec.recovery.strategy != RecoveryStrategy::RestoreLatest {
@@ -260,12 +265,16 @@ async fn manifests(ctx: &Context, deployment: &ClusterDeployment) -> Result<Mani
     })
 }
 
-async fn secrets_seen(ctx: &Context, namespace: &str, cluster: &str) -> Result<SecretsSeen, Error> {
-    let keys = there(ctx, namespace, &names::pki_secret(cluster)).await?;
-    let kubeconfig = there(ctx, namespace, &names::kubeconfig_secret(cluster)).await?;
+async fn secrets_seen(ctx: &Context, deployment: &ClusterDeployment) -> Result<SecretsSeen, Error> {
+    let (namespace, cluster) = (deployment.namespace().unwrap_or_default(), deployment.name_any());
+    let keys = there(ctx, &namespace, &names::pki_secret(&cluster)).await?;
+    let kubeconfig = there(ctx, &namespace, &names::kubeconfig_secret(&cluster)).await?;
+    let own = pki::own::read(ctx, deployment).await?;
+    let own = own.map(|own| own.and_then(|own| pki::own::seen(&own, keys.as_ref())));
     let made_with = kubeconfig.as_ref().and_then(|secret| secret.annotations().get(annotation::AUTHORITY).cloned());
     Ok(SecretsSeen {
         authorities: keys.map(|keys| pki::rotation::seen(&keys)),
+        own_authorities: own,
         has_kubeconfig: kubeconfig.is_some(),
         kubeconfig_authority: made_with,
     })

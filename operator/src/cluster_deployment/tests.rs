@@ -1,6 +1,7 @@
 //! The controllers of ClusterDeployment, MachineSet and Machine through a whole life of a cluster, cut off and refused
 //! at every write.
 
+mod own_authorities;
 mod rows;
 mod undecodable;
 

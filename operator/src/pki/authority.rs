@@ -4,12 +4,13 @@ use std::net::IpAddr;
 
 use jiff::{SignedDuration, Timestamp};
 use rcgen::{
-    BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, KeyUsagePurpose,
+    BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, KeyPair, KeyUsagePurpose,
     PKCS_ECDSA_P256_SHA256, SanType,
 };
 
 use super::certificate::Certificate;
 use super::error::PkiError;
+use super::issuer::sign;
 
 /// How long an authority lasts: ten years.
 const AUTHORITY_LIFETIME: SignedDuration = SignedDuration::from_hours(10 * 365 * 24);
@@ -77,8 +78,8 @@ impl Authority {
     /// Issues a leaf certificate with a new key, that lasts so long, or as long as the authority if that ends before.
     pub fn issue(&self, leaf: &Leaf, lifetime: SignedDuration, now: Timestamp) -> Result<Certified, PkiError> {
         let what = leaf.common_name.as_str();
-        let own = Certificate::parse("the authority", &self.0.certificate)?.not_after()?;
-        let mut params = params(what, now, lifetime.min(own.duration_since(now)))?;
+        let own = Certificate::parse("the authority", &self.0.certificate)?;
+        let mut params = params(what, now, lifetime.min(own.not_after()?.duration_since(now)))?;
         if let Some(organization) = leaf.organization {
             params.distinguished_name.push(DnType::OrganizationName, organization);
         }
@@ -97,9 +98,8 @@ impl Authority {
 
         let key = generate_key(what)?;
         let authority_key = KeyPair::from_pem(&self.0.key).map_err(make(what))?;
-        let issuer = Issuer::from_ca_cert_pem(&self.0.certificate, authority_key).map_err(make(what))?;
-        let certificate = params.signed_by(&key, &issuer).map_err(make(what))?;
-        Ok(Certified { certificate: certificate.pem(), key: key.serialize_pem() })
+        let certificate = sign(&params, &key, &own, &authority_key).map_err(make(what))?;
+        Ok(Certified { certificate, key: key.serialize_pem() })
     }
 
     /// The certificate, PEM.

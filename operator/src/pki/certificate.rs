@@ -31,7 +31,7 @@ impl Certificate {
         Ok(Self { what: what.into(), der })
     }
 
-    fn x509(&self) -> Result<X509Certificate<'_>, PkiError> {
+    pub(super) fn x509(&self) -> Result<X509Certificate<'_>, PkiError> {
         self.der.parse_x509().map_err(|error| PkiError::Read { what: self.what.clone(), problem: error.to_string() })
     }
 
@@ -39,6 +39,25 @@ impl Certificate {
     pub fn not_after(&self) -> Result<Timestamp, PkiError> {
         let seconds = self.x509()?.validity().not_after.timestamp();
         Timestamp::from_second(seconds).map_err(|_| PkiError::Time)
+    }
+
+    /// When it begins.
+    pub fn not_before(&self) -> Result<Timestamp, PkiError> {
+        let seconds = self.x509()?.validity().not_before.timestamp();
+        Timestamp::from_second(seconds).map_err(|_| PkiError::Time)
+    }
+
+    /// True when it is the same certificate, however its text is laid out.
+    pub fn is_same_as(&self, other: &Certificate) -> bool {
+        self.der.contents == other.der.contents
+    }
+
+    /// True when both have one key.
+    pub fn shares_key_with(&self, other: &Certificate) -> bool {
+        match (self.x509(), other.x509()) {
+            (Ok(one), Ok(other)) => one.public_key().raw == other.public_key().raw,
+            _ => false,
+        }
     }
 
     /// The names and addresses that it serves.
@@ -75,6 +94,11 @@ impl Certificate {
             }
             _ => false,
         }
+    }
+
+    /// True when no other authority stands above it.
+    pub fn is_self_signed(&self) -> bool {
+        self.is_signed_by(self)
     }
 
     /// True when this is the certificate of the key.

@@ -11,6 +11,7 @@ use super::authority::Authority;
 use super::certificate::Certificate;
 use super::encryption::{self, EncryptionKeys};
 use super::error::PkiError;
+use super::own::Own;
 use super::ring::{KeyRing, Signer};
 use super::service_account::ServiceAccountKey;
 
@@ -54,6 +55,37 @@ impl Pki {
             service_account: KeyRing::new(ServiceAccountKey::make(SERVICE_ACCOUNT.1, now)?),
             encryption: EncryptionKeys::generate(wanted),
         })
+    }
+
+    /// The same with these authorities in the place of its own; of a cluster that nobody has heard of yet.
+    pub fn with(self, own: &Own) -> Self {
+        let given = |subject, ring| own.get(&subject).map_or(ring, |authority| KeyRing::new(authority.clone()));
+        Self {
+            kubernetes: given(Subject::Ca, self.kubernetes),
+            front_proxy: given(Subject::FrontProxyCa, self.front_proxy),
+            etcd: given(Subject::EtcdCa, self.etcd),
+            ..self
+        }
+    }
+
+    /// The same with this authority to follow.
+    pub fn followed_by(self, subject: Subject, next: Authority) -> Self {
+        match subject {
+            Subject::Ca => Self { kubernetes: self.kubernetes.followed_by(next), ..self },
+            Subject::FrontProxyCa => Self { front_proxy: self.front_proxy.followed_by(next), ..self },
+            Subject::EtcdCa => Self { etcd: self.etcd.followed_by(next), ..self },
+            Subject::ServiceAccountKey | Subject::EncryptionKey => self,
+        }
+    }
+
+    /// The authority of this kind; none: it is a key.
+    pub fn authority(&self, subject: Subject) -> Option<&KeyRing<Authority>> {
+        match subject {
+            Subject::Ca => Some(&self.kubernetes),
+            Subject::FrontProxyCa => Some(&self.front_proxy),
+            Subject::EtcdCa => Some(&self.etcd),
+            Subject::ServiceAccountKey | Subject::EncryptionKey => None,
+        }
     }
 
     /// The data of the Secret.

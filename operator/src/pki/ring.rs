@@ -77,6 +77,27 @@ impl<S: Signer> KeyRing<S> {
         }
     }
 
+    /// The public halves of all that are trusted, each for itself.
+    pub fn certificates(&self) -> impl Iterator<Item = &str> {
+        [self.signer.public()].into_iter().chain(self.other())
+    }
+
+    /// The public half of the one that signed until now.
+    pub fn former(&self) -> Option<&str> {
+        match &self.other {
+            Other::Former(former) => Some(former),
+            Other::None | Other::Next(_) => None,
+        }
+    }
+
+    /// The same with this one to follow; one that is followed already, or that another one follows still, stays.
+    pub fn followed_by(self, next: S) -> Self {
+        match self.other {
+            Other::None => Self { signer: self.signer, other: Other::Next(next) },
+            other => Self { other, signer: self.signer },
+        }
+    }
+
     /// What everybody may know of it.
     pub fn seen(&self) -> Ring {
         let fingerprint = |public: &str| digest(&public.trim());

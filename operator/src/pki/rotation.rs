@@ -6,10 +6,12 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Secret;
 use kube::ResourceExt;
 use plan::encryption::Scheme;
-use plan::rotation::{Authorities, Move, Subject, request};
+use plan::rotation::{Authorities, Move, Subject, request, retired};
 use serde_json::{Value, json};
 
-use super::{Pki, belongs_to, find};
+use super::certificate::Certificate;
+use super::material::Data;
+use super::{Pki, belongs_to, find, own};
 use crate::context::Context;
 use crate::error::{Error, ResultExt};
 use crate::execute;
@@ -34,28 +36,57 @@ pub async fn make(
     next: Move,
     now: Timestamp,
 ) -> Result<(), Error> {
-    let name = pki_secret(&cd.name_any());
-    let doing = || format!("rotate {} of cluster {}", subject.name(), cd.name_any());
-    let Some(secret) = find(ctx, cd, &name).await? else { return Ok(()) };
-    belongs_to(&secret, cd).doing(doing)?;
-    let pki = Pki::from_data(&name, &secret.data.clone().unwrap_or_default()).doing(doing)?;
+    let doing = || doing(cd, subject);
+    let Some((secret, pki)) = keys(ctx, cd, subject).await? else { return Ok(()) };
     let before = pki.data();
-    let after = pki.rotated(subject, next, &Scheme::wanted(cd), now).doing(doing)?.data();
-    // What a person keeps there beside stays.
-    let gone = before.keys().filter(|key| !after.contains_key(*key)).map(|key| (key.clone(), Value::Null));
-    let data = after.iter().map(|(key, value)| (key.clone(), json!(value))).chain(gone);
-    let mut patch = json!({ "data": data.collect::<serde_json::Map<_, _>>() });
+    let former = pki.authority(subject).and_then(|ring| ring.former()).map(str::to_owned);
+    let mut patch = changed(&before, &pki.rotated(subject, next, &Scheme::wanted(cd), now).doing(doing)?.data());
     if let Move::Begin(number) = next {
         let mut rotated = request::rotated(&secret.metadata);
         rotated.insert(subject, number);
         patch["metadata"] = json!({ "annotations": { annotation::ROTATED: request::to_write(&rotated) } });
     }
+    if let Some(former) = former.filter(|_| next == Move::Complete) {
+        let former = Certificate::parse("the former authority", &former).doing(doing)?;
+        let mut all = retired::read(&secret.metadata);
+        all.entry(subject).or_default().insert(own::key_digest(&former).doing(doing)?);
+        patch["metadata"] = json!({ "annotations": { annotation::RETIRED: retired::to_write(&all) } });
+    }
     execute::patch_if_unchanged(ctx, &secret, patch).await.map(drop)
+}
+
+/// Has the owner's authority of this fingerprint follow the one that signs, where none does yet.
+pub async fn take(ctx: &Context, cd: &ClusterDeployment, subject: Subject, fingerprint: &str) -> Result<(), Error> {
+    let mut own = own::decided(ctx, cd, &[(subject, fingerprint.to_owned())].into()).await?;
+    let Some((secret, pki)) = keys(ctx, cd, subject).await? else { return Ok(()) };
+    let Some(next) = own.remove(&subject) else { return Ok(()) };
+    let patch = changed(&pki.data(), &pki.followed_by(subject, next).data());
+    execute::patch_if_unchanged(ctx, &secret, patch).await.map(drop)
+}
+
+fn doing(cd: &ClusterDeployment, subject: Subject) -> String {
+    format!("rotate {} of cluster {}", subject.name(), cd.name_any())
+}
+
+/// The Secret, and what is in it; none: it is not there.
+async fn keys(ctx: &Context, cd: &ClusterDeployment, subject: Subject) -> Result<Option<(Secret, Pki)>, Error> {
+    let name = pki_secret(&cd.name_any());
+    let Some(secret) = find(ctx, cd, &name).await? else { return Ok(None) };
+    belongs_to(&secret, cd).doing(|| doing(cd, subject))?;
+    let pki = Pki::from_data(&name, &secret.data.clone().unwrap_or_default()).doing(|| doing(cd, subject))?;
+    Ok(Some((secret, pki)))
+}
+
+/// What a person keeps there beside stays.
+fn changed(before: &Data, after: &Data) -> Value {
+    let gone = before.keys().filter(|key| !after.contains_key(*key)).map(|key| (key.clone(), Value::Null));
+    let data = after.iter().map(|(key, value)| (key.clone(), json!(value))).chain(gone);
+    json!({ "data": data.collect::<serde_json::Map<_, _>>() })
 }
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
+    use std::collections::{BTreeMap, BTreeSet};
 
     use crds::ClusterDeployment;
     use jiff::Timestamp;
@@ -86,7 +117,7 @@ mod tests {
         api.put("clusterdeployments", "{apiVersion: clusterwright.dev/v1alpha1, kind: ClusterDeployment, metadata: {name: a, namespace: fleet}, spec: {kubernetesVersion: 1.35.4, controlPlane: {replicas: 1}, artifacts: {url: 'http://x'}}}");
         let deployment: ClusterDeployment = api.list("clusterdeployments").remove(0);
         let ctx = api.context();
-        pki::make(&ctx, &deployment, now()).await.unwrap();
+        pki::make(&ctx, &deployment, &BTreeMap::new(), now()).await.unwrap();
         api.edit(SECRET, |secret| secret["data"]["note"] = "bWluZQ==".into());
         let made = keys(&api);
 

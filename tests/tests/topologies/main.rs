@@ -17,6 +17,7 @@ use anyhow::ensure;
 use e2e::lifecycle::whole::{healthy, list_members};
 use e2e::object_storage::ObjectStorage;
 use e2e::objects;
+use e2e::own_authorities::Company;
 use e2e::scenario::{Scenario, scenario};
 use e2e::workload;
 use k8s_openapi::api::apps::v1::DaemonSet;
@@ -63,7 +64,7 @@ async fn three_control_planes_stand_behind_one_endpoint_with_stacked_etcd() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn etcd_stands_on_a_machine_of_its_own_and_the_network_plugin_is_the_users() {
+async fn etcd_stands_on_a_machine_of_its_own_and_network_plugin_and_authorities_are_the_users() {
     scenario("apart", async |scenario: &Scenario| {
         let machines = scenario.machines(&["etcd", "cp", "w"]).await?;
         let plugin = json!({
@@ -76,8 +77,15 @@ async fn etcd_stands_on_a_machine_of_its_own_and_the_network_plugin_is_the_users
         cluster["spec"]["etcd"] = json!({"topology": "Dedicated", "replicas": 1, "hosts": ["apart-etcd"]});
         cluster["spec"]["networking"]["plugin"] =
             json!({"name": "manifests", "manifestsRef": {"name": "network-plugin"}});
+        // Its authorities are its owner's, who has them from elsewhere.
+        let own = Company::make()?.issue(&["ca", "etcd-ca"])?;
+        own.put(scenario, "own").await?;
+        cluster["spec"]["certificates"] = json!({"caRef": {"name": "own"}});
         scenario.apply(&cluster).await?;
         scenario.ready("dedicated", INSTALL).await?;
+        own.is_on(scenario, &machines[1], "/etc/kubernetes/pki/ca.crt", "ca").await?;
+        own.is_on(scenario, &machines[2], "/etc/kubernetes/pki/ca.crt", "ca").await?;
+        own.is_on(scenario, &machines[0], "/etc/etcd/pki/ca.crt", "etcd-ca").await?;
 
         let client = scenario.cluster_client("dedicated").await?;
         let nodes = workload::nodes_ready(&client, 2, Duration::from_secs(30)).await?;

@@ -9,12 +9,12 @@ import http.client
 import json
 import os
 import re
-import ssl
 import time
 import urllib.parse
 
 from ansible_collections.clusterwright.cluster.plugins.module_utils import machine
 from ansible_collections.clusterwright.cluster.plugins.module_utils.failure import StepFailure
+from ansible_collections.clusterwright.cluster.plugins.module_utils.trust import believing
 
 KUBELET = "/etc/kubernetes/kubelet.conf"
 ADMIN = "/etc/kubernetes/admin.conf"
@@ -62,9 +62,7 @@ class Api:
         except OSError as error:
             raise StepFailure("KubeconfigMissing", f"failed to read {kubeconfig}: {error}: is this machine in a cluster?") from error
         self.server = field(text, "server")
-        context = ssl.create_default_context(
-            cadata=base64.b64decode(field(text, "certificate-authority-data")).decode("ascii")
-        )
+        context = believing(cadata=base64.b64decode(field(text, "certificate-authority-data")).decode("ascii"))
         certificate, key = field(text, "client-certificate"), field(text, "client-key")
         if not certificate:
             certificate = in_memory(base64.b64decode(field(text, "client-certificate-data")))

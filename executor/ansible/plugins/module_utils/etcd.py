@@ -7,13 +7,13 @@ from __future__ import annotations
 import http.client
 import json
 import socket
-import ssl
 import time
 import urllib.parse
 
 from ansible_collections.clusterwright.cluster.plugins.module_utils.api import wait
 from ansible_collections.clusterwright.cluster.plugins.module_utils.command import attempt
 from ansible_collections.clusterwright.cluster.plugins.module_utils.failure import StepFailure
+from ansible_collections.clusterwright.cluster.plugins.module_utils.trust import believing
 
 LOCAL = "https://127.0.0.1:2379"
 # How a member is. A member is well only while a majority agrees with it.
@@ -75,7 +75,7 @@ class Etcd:
             self.said = f"{endpoint}: {error}"
             return SILENT
         try:
-            context = ssl.create_default_context(cafile=f"{self.pki}/ca.crt")
+            context = believing(cafile=f"{self.pki}/ca.crt")
             context.load_cert_chain(f"{self.pki}/healthcheck-client.crt", f"{self.pki}/healthcheck-client.key")
             connection = http.client.HTTPSConnection(*target, timeout=5, context=context)
             try:

@@ -8,12 +8,12 @@ from __future__ import annotations
 import base64
 import http.client
 import json
-import ssl
 import urllib.parse
 from collections.abc import Iterator
 
 from ansible_collections.clusterwright.cluster.plugins.module_utils import certificate_places
 from ansible_collections.clusterwright.cluster.plugins.module_utils.failure import StepFailure
+from ansible_collections.clusterwright.cluster.plugins.module_utils.trust import believing
 
 # Values of 1 MiB each are read in the time that a request has.
 PAGE = 50
@@ -31,7 +31,7 @@ class StoredValues:
     def __init__(self, endpoints: list) -> None:
         self.endpoints = list(endpoints)
         try:
-            self.context = ssl.create_default_context(cafile=f"{certificate_places.KUBERNETES}/pki/etcd/ca.crt")
+            self.context = believing(cafile=f"{certificate_places.KUBERNETES}/pki/etcd/ca.crt")
             self.context.load_cert_chain(certificate_places.pki(CLIENT), certificate_places.key(CLIENT))
         except OSError as error:
             raise StepFailure("EtcdUnhealthy", f"failed to read the API server's certificates for etcd: {error}") from error

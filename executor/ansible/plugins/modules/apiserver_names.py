@@ -43,12 +43,12 @@ import ipaddress
 import json
 import os
 import socket
-import ssl
 
 from ansible_collections.clusterwright.cluster.plugins.module_utils import api, cluster_info, files, kubeadm_config
 from ansible_collections.clusterwright.cluster.plugins.module_utils.api import Api, wait
 from ansible_collections.clusterwright.cluster.plugins.module_utils.command import attempt
 from ansible_collections.clusterwright.cluster.plugins.module_utils.failure import StepFailure
+from ansible_collections.clusterwright.cluster.plugins.module_utils.trust import believing
 
 PKI = "/etc/kubernetes/pki"
 CERTIFICATE = f"{PKI}/apiserver.crt"
@@ -67,7 +67,7 @@ def plain(name: str) -> str:
 def served(params: dict) -> set:
     """Names in the certificate that the API server shows; it must be of the cluster's authority."""
     try:
-        context = ssl.create_default_context(cafile=f"{PKI}/ca.crt")
+        context = believing(cafile=f"{PKI}/ca.crt")
         context.check_hostname = False
         with socket.create_connection((params["address"], params["port"]), timeout=5) as plain_socket:
             with context.wrap_socket(plain_socket) as connection:

@@ -20,11 +20,11 @@ author:
   - Clusterwright developers
 """
 
-import ssl
 
 from ansible_collections.clusterwright.cluster.plugins.module_utils import healthz, membership
 from ansible_collections.clusterwright.cluster.plugins.module_utils.api import wait
 from ansible_collections.clusterwright.cluster.plugins.module_utils.failure import StepFailure
+from ansible_collections.clusterwright.cluster.plugins.module_utils.trust import believing
 
 CA = "/etc/kubernetes/pki/ca.crt"
 
@@ -32,7 +32,7 @@ CA = "/etc/kubernetes/pki/ca.crt"
 def work(call) -> dict:
     membership.check_kubeadm(call.params["identity"])
     try:
-        context = ssl.create_default_context(cafile=CA)
+        context = believing(cafile=CA)
     except OSError as error:
         raise StepFailure("ApiserverNotReady", f"failed to read {CA}: {error}: was the control-plane step run?") from error
     target = healthz.apiserver(call.params["address"], call.params["port"])

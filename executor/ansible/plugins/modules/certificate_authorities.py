@@ -69,6 +69,7 @@ from ansible_collections.clusterwright.cluster.plugins.module_utils import (
 from ansible_collections.clusterwright.cluster.plugins.module_utils.api import Api
 from ansible_collections.clusterwright.cluster.plugins.module_utils.failure import StepFailure
 from ansible_collections.clusterwright.cluster.plugins.module_utils.machine import text
+from ansible_collections.clusterwright.cluster.plugins.module_utils.trust import believing
 
 # Who is not healthy may be starting: an attempt was cut off behind its restart.
 SETTLE_SECONDS = 30
@@ -243,7 +244,7 @@ def is_pair(text_of_both: str) -> bool:
 
 def is_refused(where: tuple, pair: str) -> bool:
     """Whether the API server does not know the client. Also true while it does not answer."""
-    context = ssl.create_default_context(cadata=text(certificate_places.pki("ca")))
+    context = believing(cadata=text(certificate_places.pki("ca")))
     context.load_cert_chain(api.in_memory(pair.encode("ascii")))
     connection = http.client.HTTPSConnection(*where, timeout=5, context=context)
     try:

@@ -63,7 +63,6 @@ author:
 """
 
 import os
-import ssl
 import time
 
 from ansible_collections.clusterwright.cluster.plugins.module_utils import (
@@ -81,6 +80,7 @@ from ansible_collections.clusterwright.cluster.plugins.module_utils import (
 from ansible_collections.clusterwright.cluster.plugins.module_utils.api import wait
 from ansible_collections.clusterwright.cluster.plugins.module_utils.command import attempt
 from ansible_collections.clusterwright.cluster.plugins.module_utils.failure import StepFailure
+from ansible_collections.clusterwright.cluster.plugins.module_utils.trust import believing
 
 CA = "/etc/kubernetes/pki/ca.crt"
 COMPONENTS = ["kube-apiserver", "kube-controller-manager", "kube-scheduler"]
@@ -104,7 +104,7 @@ def endpoint_answers(params: dict) -> bool:
     if not os.path.exists(CA):
         return False
     target = healthz.apiserver(params["endpoint"]["host"], int(params["endpoint"]["port"]))
-    return healthz.answer(target, ssl.create_default_context(cafile=CA), timeout=3)[0]
+    return healthz.answer(target, believing(cafile=CA), timeout=3)[0]
 
 
 def undo_attempt() -> None:

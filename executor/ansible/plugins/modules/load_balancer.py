@@ -63,13 +63,13 @@ author:
 import ipaddress
 import json
 import os
-import ssl
 
 from ansible_collections.clusterwright.cluster.plugins.module_utils import arp, files, healthz, membership, restarts, units, vrrp
 from ansible_collections.clusterwright.cluster.plugins.module_utils.api import wait
 from ansible_collections.clusterwright.cluster.plugins.module_utils.command import attempt, find
 from ansible_collections.clusterwright.cluster.plugins.module_utils.failure import StepFailure
 from ansible_collections.clusterwright.cluster.plugins.module_utils.network_findings import addresses, interface_of
+from ansible_collections.clusterwright.cluster.plugins.module_utils.trust import believing
 
 HOME = f"{membership.HOME}/load-balancer"
 CA = f"{HOME}/ca.crt"
@@ -311,7 +311,7 @@ def wait_for_holder(params: dict, interface: str) -> None:
 
 
 def wait_for_api(params: dict) -> None:
-    context = ssl.create_default_context(cafile=CA)
+    context = believing(cafile=CA)
     target = healthz.apiserver(params["virtual_ip"], params["port"])
     said = ""
 

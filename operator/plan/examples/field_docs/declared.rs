@@ -43,6 +43,14 @@ pub const CLUSTERS: &[Declared] = &[
     none("artifacts.{url,indexSHA256}", "runs that are made later take programs and images from there"),
     none("artifacts.{caRef,credentialsRef}.name", "runs that are made later go by it"),
     Declared {
+        field: "certificates.caRef.name",
+        effect: Some(Effect::Immediate),
+        steps: &[Step::CertificateAuthorities, Step::RestartPods],
+        remark: "a pair there that the cluster does not have is \
+                 [rotated to](operations/certificates.md#authorities-of-your-own), with the approval of a rotation; \
+                 another content of the object does the same. Without the reference the cluster keeps what it has",
+    },
+    Declared {
         field: "certificates.renewBeforeDays",
         effect: Some(Effect::Immediate),
         steps: &[Step::RenewCertificates],

@@ -1,5 +1,7 @@
 //! What a ClusterDeployment's plan does; each action carries every value that doing it needs.
 
+use std::collections::BTreeMap;
+
 use crds::host::Quarantine;
 use crds::machine::DrainReason;
 use crds::{Cluster, EtcdBackup, Host, Machine, MachineSet, PlaybookRun};
@@ -15,7 +17,10 @@ pub enum Action {
     /// Put the finalizer on the ClusterDeployment.
     AddFinalizer,
     /// Make the cluster's authorities and keys; nothing else does.
-    MakePki,
+    MakePki {
+        /// The fingerprints of those that are taken from the Secret of `certificates.caRef`.
+        given: BTreeMap<Subject, String>,
+    },
     /// Have the keys of the backup fetched that the cluster begins with.
     FetchKeys(Box<KeyTransfer>),
     /// Make what was fetched the cluster's authorities and keys, unless it has some.
@@ -33,6 +38,14 @@ pub enum Action {
         subject: Subject,
         /// The move.
         next: Move,
+    },
+    /// Have the authority of this fingerprint, from the Secret of `certificates.caRef`, follow the one that signs, if
+    /// none does: it is trusted from then on.
+    TakeAuthority {
+        /// What is rotated.
+        subject: Subject,
+        /// Of its certificate.
+        fingerprint: String,
     },
     /// Apply the Cluster object.
     ApplyCluster(Box<Cluster>),
@@ -110,9 +123,10 @@ impl Action {
     pub fn is_irrevocable(&self) -> bool {
         matches!(
             self,
-            Action::MakePki
+            Action::MakePki { .. }
                 | Action::TakeKeys
                 | Action::Rotate { .. }
+                | Action::TakeAuthority { .. }
                 | Action::CreateRun(_)
                 | Action::DeleteRun(_)
                 | Action::DeleteMachineSet(_)

@@ -66,7 +66,7 @@ impl Ending {
             self.subject == Subject::EtcdCa && state.deployment.spec.etcd.topology == EtcdTopology::External;
         let what = match of_others {
             true => "put the one that follows it beside it in ca.crt of the Secret of etcd.secretRef".to_owned(),
-            false => format!("rotate it before: {}", rotate_authorities::command(state, self.subject)),
+            false => format!("rotate it before: {}", rotate_authorities::how(state, self.subject)),
         };
         format!("authority {name} ends on {day}, and with it all that it has signed: {what}")
     }

@@ -11,6 +11,7 @@ use crate::cluster::NodeSeen;
 use crate::hooks::Library;
 use crate::inputs::InputsProblem;
 use crate::rotation::Authorities;
+use crate::rotation::own::OwnAuthorities;
 use crate::settings::Manifests;
 
 /// What ends without being seen here is looked for again after this.
@@ -61,6 +62,8 @@ pub struct Observed<'a> {
     pub pki: bool,
     /// What is in there; empty: nothing, or it cannot be read.
     pub authorities: &'a Authorities,
+    /// What the Secret of `certificates.caRef` holds, or what is wrong with it; none: the spec names none.
+    pub own_authorities: Option<&'a Result<OwnAuthorities, InputsProblem>>,
     /// Whether the Secret with the administrator's kubeconfig is there.
     pub kubeconfig: bool,
     /// The cluster's authority that the kubeconfig was made with, as its Secret says; none: it says nothing.

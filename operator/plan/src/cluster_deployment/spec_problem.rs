@@ -8,7 +8,7 @@ use crds::{ClusterDeployment, ObjectExt, Reason};
 
 use super::problem::Problem;
 use super::state::ClusterState;
-use super::{endpoint, etcd_version, external_etcd, pki, upgrade};
+use super::{endpoint, etcd_version, external_etcd, own_authorities, pki, upgrade};
 use crate::hooks;
 
 /// Prefix length of the network that each node takes.
@@ -22,6 +22,7 @@ pub(super) fn find(state: &ClusterState<'_>) -> Option<Problem> {
     not_there_yet(state.deployment)
         .or_else(|| names_taken(state))
         .or_else(|| pki_missing(state))
+        .or_else(|| own_authorities::problem(state))
         .or_else(|| external_etcd::problem(state))
         .or_else(|| version_older(state))
         .or_else(|| version_skew(state))

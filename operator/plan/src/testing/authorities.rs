@@ -27,14 +27,26 @@ pub struct MachineAuthorities {
 
 /// As they are made, with what is wanted of encryption.
 pub fn made(wanted: &Scheme) -> Authorities {
-    let ring = |subject: &Subject| Ring {
-        stage: Stage::Settled,
-        signer: format!("{}-0", subject.name()),
-        trusted: [format!("{}-0", subject.name())].into(),
-    };
+    made_with(wanted, &BTreeMap::new())
+}
+
+/// With these in the place of those that are made.
+pub fn made_with(wanted: &Scheme, given: &BTreeMap<Subject, String>) -> Authorities {
+    let signer = |subject: &Subject| given.get(subject).cloned().unwrap_or_else(|| format!("{}-0", subject.name()));
+    let ring =
+        |subject: &Subject| Ring { stage: Stage::Settled, signer: signer(subject), trusted: [signer(subject)].into() };
     let rings = Subject::ALL.iter().map(|subject| (*subject, ring(subject)));
     let encryption = Succession { from: wanted.clone(), to: wanted.clone(), ..Succession::default() };
     Authorities { rings: rings.collect(), rotated: BTreeMap::new(), encryption }
+}
+
+/// Has the owner's one follow, as the operator does in the Secret.
+pub fn take(authorities: &mut Authorities, subject: Subject, fingerprint: String) {
+    let ring = authorities.rings.get_mut(&subject).unwrap();
+    if ring.stage == Stage::Settled {
+        ring.stage = Stage::Trust;
+        ring.trusted.insert(fingerprint);
+    }
 }
 
 /// Makes a move, as the operator does in the Secret.

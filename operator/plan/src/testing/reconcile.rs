@@ -79,6 +79,7 @@ impl World {
                 forgotten_nodes: nodes.as_deref(),
                 pki: cluster.pki,
                 authorities: &cluster.authorities,
+                own_authorities: self.own_authorities.as_ref(),
                 kubeconfig: cluster.kubeconfig.is_some(),
                 kubeconfig_authority: cluster.kubeconfig_authority.as_deref(),
             })

@@ -23,13 +23,14 @@ use crate::cluster::NodeSeen;
 use crate::cluster_deployment::key_transfer::RestoringSeen;
 use crate::hooks::Library;
 use crate::inputs::InputsProblem;
+use crate::rotation::own::OwnAuthorities;
 use crate::settings::Manifests;
 
 /// A namespace. What is of one cluster is read and written through it: it stands for the cluster that was named last.
 #[derive(Clone)]
 pub struct World {
     pub(super) profile: Profile,
-    pub(super) now: Timestamp,
+    pub now: Timestamp,
     /// When an operator took the metadata cluster up again.
     pub resumed_at: Option<Timestamp>,
     /// How far the API's clock is behind the operator's.
@@ -61,6 +62,8 @@ pub struct World {
     pub manifests: Manifests,
     /// What the Secret of an external etcd's client holds.
     pub etcd_client: Option<Result<String, InputsProblem>>,
+    /// What the Secret of `certificates.caRef` holds.
+    pub own_authorities: Option<Result<OwnAuthorities, InputsProblem>>,
 
     /// What becomes of runs, in the order in which they end; when they are used up, all is well.
     pub fates: Vec<Fate>,
@@ -175,6 +178,7 @@ impl World {
                 registries: Some(BTreeMap::new()),
             },
             etcd_client: None,
+            own_authorities: None,
             fates: Vec::new(),
             always_fails: Vec::new(),
             denied: BTreeMap::new(),

@@ -14,6 +14,7 @@ use k8s_openapi::api::authentication::v1::{TokenRequest, TokenReview, TokenRevie
 use k8s_openapi::api::core::v1::{Namespace, ServiceAccount};
 use kube::Client;
 use kube::api::{Api, PostParams};
+use serde_json::json;
 
 use super::Seen;
 use super::control_plane::no_longer_than_an_election;
@@ -23,10 +24,13 @@ use crate::lifecycle::guards;
 use crate::lifecycle::stage::{CLUSTER, Stage};
 use crate::lifecycle::whole::whole;
 use crate::lifecycle::writer::{Writer, Written};
+use crate::own_authorities::Company;
 use crate::workload::{self, node_names};
 use stored::StoredSecret;
 
 const CA: &str = "ca";
+/// The Secret with the owner's.
+const OWN: &str = "own";
 const ETCD_CA: &str = "etcd-ca";
 const SERVICE_ACCOUNT_KEY: &str = "service-account-key";
 const ENCRYPTION_KEY: &str = "encryption-key";
@@ -35,15 +39,64 @@ const ROTATED: Duration = Duration::from_secs(2400);
 /// How long an API server may go on by what it has read.
 const FORGOTTEN: Duration = Duration::from_secs(90);
 
-/// All of them, one after the other; then what is encrypted, and by what.
+/// All of them, one after the other; then what is encrypted, and by what; then those of the owner, which another authority has issued.
 pub async fn all(stage: &mut Stage<'_>) -> Result<Seen> {
     let seen = each(stage, &["front-proxy-ca", ETCD_CA, ENCRYPTION_KEY, SERVICE_ACCOUNT_KEY, CA]).await?;
-    let begun = Instant::now();
+    let began = Instant::now();
     let planes = stage.members(Role::ControlPlane).await?.len();
     let told = encryption::edits(stage, planes).await?;
     whole(stage, planes).await?;
     guards::hold(&stage.machines)?;
-    Ok(Seen { took: seen.took + begun.elapsed(), text: format!("{}; encryption: {}", seen.text, told.join(", ")) })
+    let text = format!("{}; encryption: {}", seen.text, told.join(", "));
+    let since = Instant::now();
+    let gap = to_the_owners(stage, &["front-proxy-ca", ETCD_CA, CA]).await?;
+    let text = format!("{text}; the owner's {:.0} s, gap {:.1} s", since.elapsed().as_secs_f64(), gap.as_secs_f64());
+    Ok(Seen { took: seen.took + began.elapsed(), text })
+}
+
+/// The owner brings these in a Secret: they are rotated to one after the other, and what the former one signed is
+/// refused in the end.
+async fn to_the_owners(stage: &mut Stage<'_>, stems: &[&str]) -> Result<Duration> {
+    let planes = stage.members(Role::ControlPlane).await?.len();
+    let old = Held::by(stage).await?;
+    let own = Company::make()?.issue(stems)?;
+    own.put(stage.scenario, OWN).await?;
+    stage.wish["spec"]["certificates"]["caRef"] = json!({"name": OWN});
+    stage.apply().await?;
+    let mut writing = Writing::begin(stage).await?;
+    eventually("the cluster has the owner's authorities", ROTATED * 2, async || {
+        writing.follow(stage).await?;
+        let said = stage.deployment().await?.condition(condition::AUTHORITIES_ROTATED).cloned();
+        let Some(said) = said else { return Ok(Look::Waiting("nothing is said of it yet".to_owned())) };
+        if said.reason == "WaitingForApproval" {
+            approve(stage, &said.message).await?;
+        }
+        for stem in stems {
+            if !own.is_all_of(stage.scenario, CLUSTER, stem).await? {
+                return Ok(Look::Waiting(format!("{stem}: {}", said.message)));
+            }
+        }
+        let is_over = said.reason == "Rotated" && said.message.contains("are those of Secret");
+        Ok(if is_over { Look::Done(()) } else { Look::Waiting(said.message) })
+    })
+    .await?;
+    let written = writing.end();
+    written.iter().try_for_each(no_longer_than_an_election)?;
+    stage.ready(planes + stage.workers_wished()).await?;
+    whole(stage, planes).await?;
+    old.counts_as_it_should(stage, CA).await?;
+    for machine in stage.members(Role::ControlPlane).await? {
+        let machine = stage.machine_of(&machine)?;
+        own.is_on(stage.scenario, &machine, "/etc/kubernetes/pki/ca.crt", CA).await?;
+    }
+    Ok(written.iter().map(|written| written.gap).max().unwrap_or_default())
+}
+
+/// Types what the message says.
+async fn approve(stage: &Stage<'_>, message: &str) -> Result<()> {
+    let asked = message.rsplit_once(&format!("{}=", annotation::APPROVE));
+    let (_, value) = asked.with_context(|| format!("no command to approve it: {message}"))?;
+    stage.say(annotation::APPROVE, value).await
 }
 
 /// Those that machines of etcd have, or are reached with.
@@ -105,9 +158,7 @@ async fn rotated(stage: &Stage<'_>, subject: &str, planes: usize) -> Result<(Dur
         }
         let Some(said) = said else { return Ok(Look::Waiting(message)) };
         if said.reason == "WaitingForApproval" {
-            let asked = said.message.rsplit_once(&format!("{}=", annotation::APPROVE));
-            let (_, value) = asked.with_context(|| format!("no command to approve it: {}", said.message))?;
-            stage.say(annotation::APPROVE, value).await?;
+            approve(stage, &said.message).await?;
         }
         let is_over = said.reason == "Rotated" && said.message.starts_with(&format!("{subject}.1"));
         Ok(if is_over { Look::Done(()) } else { Look::Waiting(message) })

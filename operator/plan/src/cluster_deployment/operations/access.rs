@@ -10,6 +10,7 @@ use crds::references::{LocalRef, controller_ref};
 use crate::certificates::RenewalPolicy;
 use crate::cluster_deployment::action::Action;
 use crate::cluster_deployment::observed::Observed;
+use crate::cluster_deployment::own_authorities;
 use crate::cluster_deployment::pki;
 use crate::cluster_deployment::proposal::{Proposal, Round};
 use crate::cluster_deployment::restoring;
@@ -20,8 +21,9 @@ pub(super) fn propose(state: &ClusterState<'_>, _: &Round) -> Proposal {
     let observed = state.observed;
     let mut actions = Vec::new();
     // Those of a backup that it begins with are not made, but fetched.
-    if !observed.pki && !pki::is_missing(state) && restoring::source(state).is_none() {
-        actions.push(Action::MakePki);
+    let may_be_made = !pki::is_missing(state) && own_authorities::problem(state).is_none();
+    if !observed.pki && may_be_made && restoring::source(state).is_none() {
+        actions.push(Action::MakePki { given: own_authorities::given(state) });
     }
     let Some(endpoint) = state.endpoint() else {
         return Proposal::actions(actions);

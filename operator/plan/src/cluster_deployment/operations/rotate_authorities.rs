@@ -10,6 +10,7 @@ use crds::{ObjectExt, PlaybookRun, Reason};
 use crate::approval::{self, What};
 use crate::cluster_deployment::action::Action;
 use crate::cluster_deployment::lane::{Lane, Needs};
+use crate::cluster_deployment::own_authorities::{self, Wish};
 use crate::cluster_deployment::proposal::{Proposal, Round};
 use crate::cluster_deployment::rotating::{
     concerned, doing, lacking, replaced, rewritten, title, unanswered, under_way, unproved, unread,
@@ -31,16 +32,35 @@ pub(super) fn propose(state: &ClusterState<'_>, round: &Round) -> Proposal {
             "the Secret has another {} than {} has: put the former one back; to have it rotated: {}",
             subject.name(),
             machine.title(),
-            command(state, subject)
+            how(state, subject)
         );
         // Whatever runs would get what their machines must not have.
         let blocks = &[Lane::ControlPlane, Lane::Workers, Lane::Remediation];
         return Proposal { blocks, ..stated(false, Reason::AuthorityReplaced, message) };
     }
     match under_way(state) {
-        Some((subject, ring)) => go_on(state, subject, ring),
-        None => asked(state, round),
+        Some((subject, ring)) => with_next(state, subject, go_on(state, subject, ring)),
+        None => settled(state, round),
     }
+}
+
+/// What is said of a rotation that is under way, with what follows it.
+fn with_next(state: &ClusterState<'_>, subject: Subject, mut proposal: Proposal) -> Proposal {
+    let next = match own_authorities::wish(state) {
+        Wish::Rotate(next, _) if next == subject => {
+            format!("; then to another one: {}", own_authorities::towards(state))
+        }
+        Wish::Rotate(next, _) => format!("; then {} {}", title(state, next), own_authorities::towards(state)),
+        Wish::Refused(_, message) => format!("; {message}"),
+        Wish::None | Wish::Met => return proposal,
+    };
+    for statement in &mut proposal.conditions {
+        // The command of an approval stays last, so that it can be copied.
+        if statement.reason != Reason::WaitingForApproval {
+            statement.message = cut(format!("{}{next}", statement.message));
+        }
+    }
+    proposal
 }
 
 /// What a rotation that is under way comes to next.
@@ -118,13 +138,45 @@ fn prepared(state: &ClusterState<'_>, subject: Subject, value: &str) -> Proposal
     stated(false, Reason::WaitingForApproval, message)
 }
 
-/// Nothing is under way.
-fn asked(state: &ClusterState<'_>, round: &Round) -> Proposal {
+/// Nothing is under way. What the owner brings comes before what is asked for by annotation; what is wrong with it
+/// keeps no key from being rotated.
+fn settled(state: &ClusterState<'_>, round: &Round) -> Proposal {
     if let Some(proposal) = edited(state, round) {
         return proposal;
     }
+    let wish = own_authorities::wish(state);
+    if let Wish::Rotate(subject, fingerprint) = wish {
+        let title = format!("{} {}", title(state, subject), own_authorities::towards(state));
+        return begin(state, round, subject, &title, Action::TakeAuthority { subject, fingerprint });
+    }
+    match (asked(state), wish) {
+        (Asked::For(request), _) => {
+            let Request { subject, number } = request;
+            let action = Action::Rotate { subject, next: Move::Begin(number) };
+            begin(state, round, subject, &title(state, subject), action)
+        }
+        (Asked::Refused(message), _) => stated(false, Reason::RotationRefused, message),
+        (Asked::Nothing | Asked::Done(_), Wish::Refused(reason, message)) => stated(false, reason, message),
+        (Asked::Done(message), Wish::Met) => {
+            stated(true, Reason::Rotated, format!("{message}; {}", own_authorities::met(state)))
+        }
+        (Asked::Done(message), _) => stated(true, Reason::Rotated, message),
+        (Asked::Nothing, Wish::Met) => stated(true, Reason::Rotated, own_authorities::met(state)),
+        (Asked::Nothing, _) => Proposal::default().condition(condition::AUTHORITIES_ROTATED, None),
+    }
+}
+
+/// What the annotation asks for.
+enum Asked {
+    Nothing,
+    For(Request),
+    Done(String),
+    Refused(String),
+}
+
+fn asked(state: &ClusterState<'_>) -> Asked {
     let request = match request::asked(&state.deployment.metadata) {
-        None => return Proposal::default().condition(condition::AUTHORITIES_ROTATED, None),
+        None => return Asked::Nothing,
         Some(Ok(request)) => request,
         Some(Err(value)) => {
             let names = Subject::ALL.map(Subject::name).join(", ");
@@ -133,30 +185,34 @@ fn asked(state: &ClusterState<'_>, round: &Round) -> Proposal {
                 annotation::ROTATE,
                 command(state, Subject::Ca)
             );
-            return stated(false, Reason::RotationRefused, message);
+            return Asked::Refused(message);
         }
     };
     let last = state.observed.authorities.rotated.get(&request.subject).copied().unwrap_or_default();
     if request.number == last {
-        let message = format!("{request}: all machines have the new one alone");
-        return stated(true, Reason::Rotated, message);
+        return Asked::Done(format!("{request}: all machines have the new one alone"));
     }
     if request.number < last {
-        let message = format!(
+        return Asked::Refused(format!(
             "annotation {}: {request}: it was rotated with {last} already: {}",
             annotation::ROTATE,
-            command(state, request.subject)
-        );
-        return stated(false, Reason::RotationRefused, message);
+            how(state, request.subject)
+        ));
     }
     if request.subject == Subject::EtcdCa && state.deployment.spec.etcd.topology == EtcdTopology::External {
-        let message = format!(
+        return Asked::Refused(format!(
             "annotation {}: {request}: etcd is external, and so is its authority: put the new one into the Secret of etcd.secretRef, and remove the annotation",
             annotation::ROTATE
-        );
-        return stated(false, Reason::RotationRefused, message);
+        ));
     }
-    begin(state, round, request.subject, Move::Begin(request.number), &title(state, request.subject))
+    if own_authorities::brings(state, request.subject) {
+        return Asked::Refused(format!(
+            "annotation {}: {request}: it is yours, and none is made in its place: {}, and remove the annotation",
+            annotation::ROTATE,
+            own_authorities::advice(state, request.subject)
+        ));
+    }
+    Asked::For(request)
 }
 
 /// The spec wants something else encrypted, or by something else, than the cluster has.
@@ -175,10 +231,12 @@ fn edited(state: &ClusterState<'_>, round: &Round) -> Option<Proposal> {
         return Some(stated(false, Reason::RotationRefused, message));
     }
     let title = format!("change of encryption to {wanted}");
-    Some(begin(state, round, Subject::EncryptionKey, Move::Adopt, &title))
+    let action = Action::Rotate { subject: Subject::EncryptionKey, next: Move::Adopt };
+    Some(begin(state, round, Subject::EncryptionKey, &title, action))
 }
 
-fn begin(state: &ClusterState<'_>, round: &Round, subject: Subject, next: Move, title: &str) -> Proposal {
+/// Makes the first move, once all is well.
+fn begin(state: &ClusterState<'_>, round: &Round, subject: Subject, title: &str, action: Action) -> Proposal {
     let waits = |why: String| stated(false, Reason::RotatingAuthorities, format!("{title} is to begin: {why}"));
     if !round.allows(Lane::ControlPlane, Needs::Spec) || !state.observed.authorities.rings.contains_key(&subject) {
         return waits("the cluster is paused, or cannot be changed for now".to_owned());
@@ -197,7 +255,7 @@ fn begin(state: &ClusterState<'_>, round: &Round, subject: Subject, next: Move, 
         return Proposal { actions: before.actions, requeue: before.requeue, ..said };
     }
     let proposal = stated(false, Reason::RotatingAuthorities, format!("{title} begins"));
-    proposal.and(Action::Rotate { subject, next })
+    proposal.and(action)
 }
 
 /// Why no move is made now. What a run under way brings is what there was when it began. What etcd has while it is
@@ -215,8 +273,16 @@ fn why_not_now(state: &ClusterState<'_>, subject: Subject) -> Option<String> {
         .or_else(|| restores.next().map(|restore| format!("waits for EtcdRestore {} to be over", restore.name())))
 }
 
+/// What a person does to have it rotated.
+pub(in crate::cluster_deployment) fn how(state: &ClusterState<'_>, subject: Subject) -> String {
+    match own_authorities::brings(state, subject) {
+        true => own_authorities::advice(state, subject),
+        false => command(state, subject),
+    }
+}
+
 /// What a person types to have it rotated.
-pub(in crate::cluster_deployment) fn command(state: &ClusterState<'_>, subject: Subject) -> String {
+fn command(state: &ClusterState<'_>, subject: Subject) -> String {
     let last = state.observed.authorities.rotated.get(&subject).copied().unwrap_or_default();
     state.annotate(annotation::ROTATE, &Request { subject, number: last + 1 }.to_string())
 }

@@ -22,18 +22,21 @@ impl World {
                 let fence = live.spec.quarantine.as_mut().and_then(|there| there.fence.as_mut());
                 fence.unwrap().fenced = true;
             }),
-            Action::MakePki => {
+            Action::MakePki { given } => {
                 assert!(self.restoring.keys == KeysSeen::Absent, "there are keys of a backup");
                 let cluster = self.cluster_mut(name);
                 if !cluster.pki {
-                    (cluster.pki, cluster.authorities) =
-                        (true, authorities::made(&Scheme::wanted(&cluster.deployment)));
+                    let wanted = Scheme::wanted(&cluster.deployment);
+                    (cluster.pki, cluster.authorities) = (true, authorities::made_with(&wanted, &given));
                 }
             }
             Action::Rotate { subject, next } => {
                 let cluster = self.cluster_mut(name);
                 let wanted = Scheme::wanted(&cluster.deployment);
                 authorities::rotate(&mut cluster.authorities, subject, next, &wanted);
+            }
+            Action::TakeAuthority { subject, fingerprint } => {
+                authorities::take(&mut self.cluster_mut(name).authorities, subject, fingerprint);
             }
             Action::FetchKeys(transfer) => self.restoring.jobs.push(transfer.job),
             Action::TakeKeys => {
