@@ -22,14 +22,15 @@ use undecodable::show;
 const DEPLOYMENT: &str = "clusterdeployments/fleet/a";
 const TURNS: usize = 30;
 
-/// Two Hosts, and a cluster of one control plane and one worker that is wanted.
+/// Two Hosts, and a cluster of one control plane and one worker that is wanted. Nobody looks for drift: each machine has
+/// its moment of the day for that, and these tests may be played at any.
 fn world() -> FakeApi {
     let api = FakeApi::default();
     let group = "apiVersion: clusterwright.dev/v1alpha1";
     for (host, address) in [("h1", "10.0.0.1"), ("h2", "10.0.0.2")] {
         api.put("hosts", &format!("{{{group}, kind: Host, metadata: {{name: {host}, namespace: fleet}}, spec: {{address: {address}, ssh: {{credentialsRef: {{name: k}}}}}}, status: {{cleanedEpoch: 0, conditions: [{{type: Ready, status: 'True', reason: Available, message: '', lastTransitionTime: '2026-01-01T00:00:00Z'}}]}}}}"));
     }
-    api.put("clusterdeployments", &format!("{{{group}, kind: ClusterDeployment, metadata: {{name: a, namespace: fleet}}, spec: {{kubernetesVersion: 1.35.4, controlPlane: {{replicas: 1, hosts: [h1]}}, workers: [{{name: w, replicas: 1, hosts: [h2]}}], artifacts: {{url: 'http://x'}}}}}}"));
+    api.put("clusterdeployments", &format!("{{{group}, kind: ClusterDeployment, metadata: {{name: a, namespace: fleet}}, spec: {{kubernetesVersion: 1.35.4, controlPlane: {{replicas: 1, hosts: [h1]}}, workers: [{{name: w, replicas: 1, hosts: [h2]}}], artifacts: {{url: 'http://x'}}, drift: {{checkEverySeconds: 0}}}}}}"));
     api
 }
 
