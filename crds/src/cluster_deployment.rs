@@ -38,7 +38,7 @@ mod versions;
 
 pub use certificates::Certificates;
 pub use container_runtime::{ContainerRuntime, ContainerRuntimeName, RegistryMirror};
-pub use encryption::{Encryption, EncryptionProvider, KmsPlugin};
+pub use encryption::{EncryptedResource, Encryption, EncryptionProvider, KmsPlugin};
 pub(crate) use etcd::ENDPOINTS_RULE;
 pub use etcd::{Defragmentation, ETCD_PREFIX, Etcd, EtcdTopology};
 pub use etcd_status::{EtcdDefragmentation, EtcdHashCheck, EtcdMember, EtcdStatus};

@@ -6,17 +6,15 @@ use serde::{Deserialize, Serialize};
 
 /// CEL: a resource that may be encrypted. Of Kubernetes' own those that hold what people write and that no component
 /// writes all the time; of custom ones all, by their group, which has a dot.
-macro_rules! allowed {
-    () => {
-        "(r in ['secrets', 'configmaps', 'serviceaccounts', 'pods', 'podtemplates', 'persistentvolumes', 'persistentvolumeclaims', 'daemonsets.apps', 'deployments.apps', 'replicasets.apps', 'statefulsets.apps', 'controllerrevisions.apps', '*.apps', 'cronjobs.batch', 'jobs.batch', '*.batch'] || (r.matches('^([*]|[a-z]([-a-z0-9]*[a-z0-9])?)([.][a-z0-9]([-a-z0-9]*[a-z0-9])?){2,}$') && !['admissionregistration.k8s.io', 'apiextensions.k8s.io', 'apiregistration.k8s.io', 'authentication.k8s.io', 'authorization.k8s.io', 'certificates.k8s.io', 'coordination.k8s.io', 'discovery.k8s.io', 'events.k8s.io', 'flowcontrol.apiserver.k8s.io', 'internal.apiserver.k8s.io', 'networking.k8s.io', 'node.k8s.io', 'rbac.authorization.k8s.io', 'resource.k8s.io', 'scheduling.k8s.io', 'storage.k8s.io', 'storagemigration.k8s.io'].exists(g, r.endsWith('.' + g) && !r.substring(0, r.size() - g.size() - 1).contains('.'))))"
-    };
-}
-const RESOURCES_RULE: &str = concat!("self.all(r, ", allowed!(), ")");
-const RESOURCES_MESSAGE: &str = concat!(
-    "'encryption.resources: ' + self.filter(r, !",
-    allowed!(),
-    ")[0] + ' cannot be encrypted; allowed are secrets, configmaps, serviceaccounts, pods, podtemplates, persistentvolumes, persistentvolumeclaims, the resources of apps and batch, e.g. jobs.batch or *.apps, and custom resources by their plural and group, e.g. widgets.example.com or *.example.com: take it out'"
-);
+const RESOURCE_RULE: &str = "self in ['secrets', 'configmaps', 'serviceaccounts', 'pods', 'podtemplates', 'persistentvolumes', 'persistentvolumeclaims', 'daemonsets.apps', 'deployments.apps', 'replicasets.apps', 'statefulsets.apps', 'controllerrevisions.apps', '*.apps', 'cronjobs.batch', 'jobs.batch', '*.batch'] || (self.matches('^([*]|[a-z][-a-z0-9]*)([.][a-z0-9][-a-z0-9]*){2,}$') && !['admissionregistration.k8s.io', 'apiextensions.k8s.io', 'apiregistration.k8s.io', 'authentication.k8s.io', 'authorization.k8s.io', 'certificates.k8s.io', 'coordination.k8s.io', 'discovery.k8s.io', 'events.k8s.io', 'flowcontrol.apiserver.k8s.io', 'internal.apiserver.k8s.io', 'networking.k8s.io', 'node.k8s.io', 'rbac.authorization.k8s.io', 'resource.k8s.io', 'scheduling.k8s.io', 'storage.k8s.io', 'storagemigration.k8s.io'].exists(g, self.endsWith('.' + g) && !self.substring(0, self.size() - g.size() - 1).contains('.')))";
+const RESOURCE_MESSAGE: &str = "'encryption.resources: ' + self + ' cannot be encrypted; allowed are secrets, configmaps, serviceaccounts, pods, podtemplates, persistentvolumes, persistentvolumeclaims, the resources of apps and batch, e.g. jobs.batch or *.apps, and custom resources by their plural and group, e.g. widgets.example.com or *.example.com: take it out'";
+
+/// A resource whose objects are encrypted, with its group behind a dot, or all of a group: `configmaps`,
+/// `widgets.example.com`, `*.apps`.
+#[derive(Serialize, Deserialize, Clone, Debug, PartialEq, Eq, JsonSchema)]
+#[serde(transparent)]
+#[schemars(extend("x-kubernetes-validations" = [{"rule": RESOURCE_RULE, "messageExpression": RESOURCE_MESSAGE}]))]
+pub struct EncryptedResource(#[schemars(length(min = 1, max = 160))] pub String);
 
 /// What API servers encrypt before etcd stores it, and by what. An edit reaches one control plane after the other: the
 /// next API server reads what the former ones write before any writes otherwise, then everything is written anew.
@@ -33,12 +31,11 @@ pub struct Encryption {
     /// `.batch`, or `*.batch`; custom resources as `widgets.example.com`, or `*.example.com`. With
     /// `KMSv2` no wildcards. Default: `secrets` alone.
     #[serde(default = "default_resources")]
-    #[schemars(length(min = 1, max = 32), inner(length(min = 1, max = 160)))]
+    #[schemars(length(min = 1, max = 32))]
     #[x_kube(merge_strategy = ListMerge::Set)]
     #[x_kube(validation = Rule::new("self.exists(r, r == 'secrets')")
         .message("encryption.resources: secrets are always encrypted: add secrets to the list"))]
-    #[x_kube(validation = Rule::new(RESOURCES_RULE).message(Message::Expression(RESOURCES_MESSAGE.into())))]
-    pub resources: Vec<String>,
+    pub resources: Vec<EncryptedResource>,
     /// What encrypts. Default `Secretbox`.
     #[serde(default)]
     pub provider: EncryptionProvider,
@@ -47,8 +44,8 @@ pub struct Encryption {
     pub kms: Option<KmsPlugin>,
 }
 
-fn default_resources() -> Vec<String> {
-    vec!["secrets".to_owned()]
+fn default_resources() -> Vec<EncryptedResource> {
+    vec![EncryptedResource("secrets".to_owned())]
 }
 
 impl Default for Encryption {
@@ -76,7 +73,7 @@ pub enum EncryptionProvider {
 pub struct KmsPlugin {
     /// Its name, which stands in etcd before each value that it has encrypted: an RFC 1123 label that begins with a
     /// letter.
-    #[schemars(length(min = 1, max = 63), regex(pattern = r"^[a-z]([-a-z0-9]*[a-z0-9])?$"))]
+    #[schemars(length(min = 1, max = 63), regex(pattern = r"^([a-z]|[a-z][-a-z0-9]*[a-z0-9])$"))]
     pub name: String,
     /// Its socket on each control plane, in a directory of its own below `/run`, `/var/run`, `/var/lib`, `/opt` or
     /// `/srv`, which API servers have mounted: `unix:///run/kms/vault.sock`; at most 107 characters behind `unix://`.

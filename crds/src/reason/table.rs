@@ -641,12 +641,12 @@ reasons! {
     Kept Normal [LOG_KEPT]
         "The run's log is kept in ConfigMaps."
         "";
-    KernelModuleMissing Warning []
-        "A kernel module cannot be loaded."
-        "Install the kernel's modules; the message names it.";
     KMSPluginNotReady Warning []
         "A KMS plug-in that is to encrypt, or to decrypt, does not answer on a control plane as API servers need it."
         "The message says what it answers: have it run on each control plane, with its socket at `encryption.kms.endpoint`. See [encryption](operations/encryption.md#encrypt-by-a-kms-plug-in).";
+    KernelModuleMissing Warning []
+        "A kernel module cannot be loaded."
+        "Install the kernel's modules; the message names it.";
     KernelTooOld Warning []
         "Nodes have a kernel that is too old for the mode of kube-proxy that is configured."
         "Install a newer kernel on the Nodes that the message names, or take `configuration.kubeProxy.mode` back.";

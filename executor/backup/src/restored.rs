@@ -33,7 +33,7 @@ pub struct Restored {
     pub objects: u64,
     /// Values among them that were decrypted with the cluster's key.
     pub decrypted: u64,
-    /// Values that a KMS plug-in of the cluster has encrypted, which were read and not decrypted: no backup has its key.
+    /// Values that a KMS plug-in of the cluster has encrypted. They were read and not decrypted: no backup has its key.
     pub sealed: u64,
     /// Values of another form than Kubernetes' own, of kinds that are not its own: they were read.
     pub others: u64,

@@ -1,5 +1,5 @@
-//! What is encrypted in a cluster's etcd, and by what, without its keys: as the spec wants it, and as the Secret with the
-//! cluster's keys has it.
+//! What is encrypted in a cluster's etcd, and by what, without its keys: as the spec wants it, and as the Secret with
+//! the cluster's keys has it.
 
 use crds::ClusterDeployment;
 use crds::cluster_deployment::{EncryptionProvider, KmsPlugin};
@@ -25,7 +25,8 @@ impl Scheme {
     pub fn wanted(deployment: &ClusterDeployment) -> Self {
         let Some(encryption) = &deployment.spec.encryption else { return Self::default() };
         let kms = encryption.kms.clone().filter(|_| encryption.provider == EncryptionProvider::KmsV2);
-        Self { resources: canonical(&encryption.resources), kms }
+        let resources: Vec<String> = encryption.resources.iter().map(|resource| resource.0.clone()).collect();
+        Self { resources: canonical(&resources), kms }
     }
 }
 

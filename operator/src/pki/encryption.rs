@@ -1,5 +1,5 @@
-//! What encrypts in a cluster's etcd: one encrypts, and while another one takes its place both decrypt. Former keys stay
-//! in the Secret of the cluster's keys, since backups of before need them; machines lose them.
+//! What encrypts in a cluster's etcd: one encrypts, and while another one takes its place both decrypt. Former keys
+//! stay in the Secret of the cluster's keys, since backups of before need them; machines lose them.
 
 mod scheme;
 

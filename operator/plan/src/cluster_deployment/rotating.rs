@@ -90,7 +90,8 @@ fn pods(
     is_due.then(|| Difference { drains: role == Role::Worker, ..difference() })
 }
 
-/// Whether objects in etcd may be encrypted as before still, while all API servers encrypt with what follows by now. Each control plane looks for itself, after it has the next one: whoever is the last proves it of all.
+/// Whether objects in etcd may be encrypted as before still, while all API servers encrypt with what follows. Each
+/// control plane looks for itself, after it has the next one: whoever is the last proves it of all.
 fn secrets(
     state: &ClusterState<'_>,
     machine: &ClusterMachine<'_>,
@@ -114,7 +115,7 @@ pub(super) fn encrypts_anew(state: &ClusterState<'_>) -> bool {
     is_everywhere(state, Subject::EncryptionKey, Stage::Sign)
 }
 
-/// Whether the KMS plug-in that is to encrypt, if there is one, has answered on all control planes that do not have it yet.
+/// Whether the KMS plug-in that is to encrypt, if there is one, has answered on all control planes that do not have it.
 pub(super) fn plugin_answers(state: &ClusterState<'_>) -> bool {
     unanswered(state).is_empty()
 }

@@ -1,5 +1,5 @@
-//! `spec.encryption` is edited: what follows decrypts everywhere before it encrypts anywhere, and goes no other way than
-//! a rotation. That every API server reads what any of them has stored is checked by the world after every write.
+//! `spec.encryption` is edited: what follows decrypts everywhere before it encrypts anywhere, and goes no other way
+//! than a rotation. That every API server reads what any of them has stored is checked by the world after every write.
 
 use std::collections::BTreeSet;
 

@@ -1,5 +1,5 @@
-//! `spec.encryption` is edited: ConfigMaps are encrypted as well, then all of it by a KMS plug-in on each control plane,
-//! whose key is replaced, then Secrets alone by a key once more.
+//! `spec.encryption` is edited: ConfigMaps are encrypted as well, then all of it by a KMS plug-in on each control
+//! plane, whose key is replaced, then Secrets alone by a key once more.
 
 use std::time::Instant;
 
