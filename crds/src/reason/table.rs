@@ -638,12 +638,12 @@ reasons! {
     Joining Progressing [CONTROL_PLANE_READY ETCD_READY READY WORKERS_READY]
         "A machine is joining the cluster."
         "";
-    Kept Normal [LOG_KEPT]
-        "The run's log is kept in ConfigMaps."
-        "";
     KMSPluginNotReady Warning []
         "A KMS plug-in that is to encrypt, or to decrypt, does not answer on a control plane as API servers need it."
         "The message says what it answers: have it run on each control plane, with its socket at `encryption.kms.endpoint`. See [encryption](operations/encryption.md#encrypt-by-a-kms-plug-in).";
+    Kept Normal [LOG_KEPT]
+        "The run's log is kept in ConfigMaps."
+        "";
     KernelModuleMissing Warning []
         "A kernel module cannot be loaded."
         "Install the kernel's modules; the message names it.";
