@@ -17,8 +17,6 @@ pub mod rotation;
 mod service_account;
 mod suitable;
 
-use std::collections::BTreeMap;
-
 use crds::ClusterDeployment;
 use crds::names::{label, pki_secret};
 use jiff::Timestamp;
@@ -29,11 +27,11 @@ use plan::encryption::Scheme;
 pub use authority::{Authority, Certified};
 pub use error::PkiError;
 pub use material::Pki;
-use plan::rotation::Subject;
 
 use crate::context::Context;
 use crate::error::{Error, ResultExt};
 use crate::{execute, live};
+use material::Own;
 
 impl<T> ResultExt<T> for Result<T, PkiError> {
     fn doing(self, action: impl FnOnce() -> String) -> Result<T, Error> {
@@ -41,21 +39,15 @@ impl<T> ResultExt<T> for Result<T, PkiError> {
     }
 }
 
-/// Makes the cluster's authorities and keys, unless they are there; those of the owner are taken, if they are those
-/// that it was decided on. A Secret without an owner is taken as it is: that is how they are restored from a backup.
-pub async fn make(
-    ctx: &Context,
-    cd: &ClusterDeployment,
-    given: &BTreeMap<Subject, String>,
-    now: Timestamp,
-) -> Result<(), Error> {
+/// Makes the cluster's authorities and keys, unless they are there; those of its owner take the place of such as were
+/// made. A Secret without an owner is taken as it is: that is how they are restored from a backup.
+pub async fn make(ctx: &Context, cd: &ClusterDeployment, own: &Own, now: Timestamp) -> Result<(), Error> {
     if read(ctx, cd).await?.is_some() {
         return Ok(());
     }
     let wanted = Scheme::wanted(cd);
     let doing = || format!("make the keys of cluster {}", cd.name_any());
-    let own = own::decided(ctx, cd, given).await?;
-    let made = Pki::generate_for(&wanted, now).doing(doing)?.with(&own);
+    let made = Pki::generate_for(&wanted, now).doing(doing)?.with(own);
     // Someone else may have been faster: what is written counts, not what was made.
     let secret = secret(cd, &pki_secret(&cd.name_any()), made.data());
     execute::create_once(ctx, &secret).await.map(drop)

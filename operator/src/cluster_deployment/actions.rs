@@ -17,7 +17,10 @@ pub(super) async fn execute(ctx: &Context, deployment: &ClusterDeployment, actio
     match action {
         Action::AddFinalizer => execute::add_finalizer(ctx, deployment, finalizer::CLUSTER_DEPLOYMENT).await,
         Action::RemoveFinalizer => execute::remove_finalizer(ctx, deployment, finalizer::CLUSTER_DEPLOYMENT).await,
-        Action::MakePki { given } => Box::pin(pki::make(ctx, deployment, given, Timestamp::now())).await,
+        Action::MakePki { given } => {
+            let own = Box::pin(pki::own::decided(ctx, deployment, given)).await?;
+            Box::pin(pki::make(ctx, deployment, &own, Timestamp::now())).await
+        }
         Action::FetchKeys(transfer) => restoring::fetch(ctx, transfer).await,
         Action::TakeKeys => restoring::take(ctx, deployment).await,
         Action::DropKeyTransfer => restoring::discard(ctx, deployment).await,

@@ -11,12 +11,14 @@ use super::authority::Authority;
 use super::certificate::Certificate;
 use super::encryption::{self, EncryptionKeys};
 use super::error::PkiError;
-use super::own::Own;
 use super::ring::{KeyRing, Signer};
 use super::service_account::ServiceAccountKey;
 
 /// Data of a Secret.
 pub type Data = BTreeMap<String, ByteString>;
+
+/// Authorities that the cluster's owner brings, by what each is.
+pub type Own = BTreeMap<Subject, Authority>;
 
 /// A cluster's authorities and keys.
 #[derive(Clone, PartialEq, Eq)]

@@ -14,13 +14,11 @@ use plan::settings::digest;
 
 use super::authority::Authority;
 use super::certificate::Certificate;
+use super::material::Own;
 use super::ring::KeyRing;
 use super::{Pki, PkiError, find, private_key, suitable};
 use crate::context::Context;
 use crate::error::Error;
-
-/// Each, by what it is.
-pub type Own = BTreeMap<Subject, Authority>;
 
 /// Where each stands in the Secret, as in `<cluster>-pki`.
 const PAIRS: [(Subject, &str); 3] =

@@ -44,11 +44,11 @@ pub const CLUSTERS: &[Declared] = &[
     none("artifacts.{caRef,credentialsRef}.name", "runs that are made later go by it"),
     Declared {
         field: "certificates.caRef.name",
-        effect: Some(Effect::Immediate),
+        effect: Some(Effect::Restart),
         steps: &[Step::CertificateAuthorities, Step::RestartPods],
         remark: "a pair there that the cluster does not have is \
-                 [rotated to](operations/certificates.md#authorities-of-your-own), with the approval of a rotation; \
-                 another content of the object does the same. Without the reference the cluster keeps what it has",
+                 [rotated to](operations/certificates.md#authorities-of-your-own), with the approval of a rotation; of \
+                 `ca`, workers are drained, too; another content of the object does the same. Without the reference the cluster keeps what it has",
     },
     Declared {
         field: "certificates.renewBeforeDays",

@@ -1,5 +1,5 @@
-//! Authorities that the cluster's owner brings: whether the cluster can have them, and which of them it is to be rotated
-//! to. Those that it has already are asked nothing more.
+//! Authorities that the cluster's owner brings: whether the cluster can have them, and which of them it is to be
+//! rotated to. Those that it has already are asked nothing more.
 
 use std::collections::BTreeMap;
 

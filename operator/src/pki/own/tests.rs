@@ -12,7 +12,7 @@ use rcgen::{
     KeyUsagePurpose, NameConstraints, PKCS_ECDSA_P256_SHA256, PKCS_ECDSA_P384_SHA384, PKCS_ED25519,
 };
 
-use super::{Own, fingerprint, parse, seen};
+use super::{Own, decided, fingerprint, parse, seen};
 use crate::fake_api::FakeApi;
 use crate::pki::authority::Leaf;
 use crate::pki::certificate::Certificate;
@@ -231,8 +231,8 @@ async fn what_was_decided_on_is_taken_then_rotated_to_and_what_was_retired_is_kn
     put(&api, &first);
     let (own, given) = of(&first);
     let other = [(Subject::Ca, "another".to_owned())].into();
-    assert!(pki::make(&ctx, &cd, &other, now()).await.is_err() && api.get("secrets/fleet/a-pki").is_none());
-    pki::make(&ctx, &cd, &given, now()).await.unwrap();
+    assert!(decided(&ctx, &cd, &other).await.is_err(), "the Secret has another one by now");
+    pki::make(&ctx, &cd, &decided(&ctx, &cd, &given).await.unwrap(), now()).await.unwrap();
     let made = keys(&api);
     assert_eq!(made.data.as_ref().unwrap()["ca.crt"].0, own[&Subject::Ca].certificate().as_bytes());
     let is_retired = |own: &Own, secret: &Secret| seen(own, Some(secret)).unwrap()[&Subject::Ca].is_retired;

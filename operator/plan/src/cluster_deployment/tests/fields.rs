@@ -8,9 +8,12 @@ use std::collections::BTreeSet;
 
 use crds::cluster_deployment::{Approval, EncryptionProvider, PlannedOperation};
 use crds::step::Step;
+use jiff::SignedDuration;
 use serde_json::{Value, json};
 
 use self::leaves::Leaf;
+use crate::rotation::Subject;
+use crate::rotation::own::OwnAuthority;
 use crate::testing::World;
 
 /// What the page says of a field.
@@ -57,6 +60,12 @@ fn edited(world: &World, schema: &Value, leaf: &Leaf, value: &Value) -> World {
         }
         leaf if leaf.starts_with("encryption.kms.") => {
             world.deployment.spec.encryption.as_mut().unwrap().provider = EncryptionProvider::KmsV2;
+        }
+        "certificates.caRef.name" => {
+            let ends = world.now + SignedDuration::from_hours(3000 * 24);
+            let (begins, fingerprint) = (world.now, "another".to_owned());
+            let own = OwnAuthority { fingerprint, begins, ends, is_self_signed: true, is_retired: false };
+            world.own_authorities = Some(Ok([(Subject::Ca, own)].into()));
         }
         _ => {}
     }
