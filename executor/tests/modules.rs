@@ -4,10 +4,13 @@
 
 #[cfg(test)]
 mod scripts {
+    use std::fs;
     use std::path::{Path, PathBuf};
     use std::process::Command;
     use std::sync::{Mutex, PoisonError};
-    use std::{env, fs};
+
+    use lab::cache::Cache;
+    use lab::programs::{Programs, component};
 
     /// Loop devices are the kernel's: one machine of a script's own would take those of another for its own.
     static MACHINE: Mutex<()> = Mutex::new(());
@@ -37,17 +40,9 @@ mod scripts {
         place
     }
 
-    /// Where the programs of a component are: of the newest version that was built.
-    fn programs(component: &str) -> PathBuf {
-        let cache = env::var_os("CLUSTERWRIGHT_CACHE")
-            .map_or_else(|| Path::new(&env::var_os("HOME").unwrap()).join(".cache/clusterwright"), PathBuf::from);
-        let versions = cache.join("programs").join(component);
-        let mut found: Vec<_> = fs::read_dir(&versions)
-            .unwrap_or_else(|_| panic!("{} is missing: run `lab build programs`", versions.display()))
-            .map(|entry| entry.unwrap().path().join("bin"))
-            .collect();
-        found.sort();
-        found.pop().unwrap()
+    /// Where the programs of a component are: of the lab's own version, whatever else was built.
+    fn programs(name: &str) -> PathBuf {
+        Programs::from_env(&Cache::from_env()).bin(component(name).unwrap())
     }
 
     #[test]

@@ -22,8 +22,8 @@ use undecodable::show;
 const DEPLOYMENT: &str = "clusterdeployments/fleet/a";
 const TURNS: usize = 30;
 
-/// Two Hosts, and a cluster of one control plane and one worker that is wanted. Nobody looks for drift: each machine has
-/// its moment of the day for that, and these tests may be played at any.
+/// Two Hosts, and a cluster of one control plane and one worker that is wanted. Nobody looks for drift: each machine
+/// has its moment of the day for that, and these tests may be played at any.
 fn world() -> FakeApi {
     let api = FakeApi::default();
     let group = "apiVersion: clusterwright.dev/v1alpha1";

@@ -39,7 +39,8 @@ const ROTATED: Duration = Duration::from_secs(2400);
 /// How long an API server may go on by what it has read.
 const FORGOTTEN: Duration = Duration::from_secs(90);
 
-/// All of them, one after the other; then what is encrypted, and by what; then those of the owner, which another authority has issued.
+/// All of them, one after the other; then what is encrypted, and by what; then those of the owner, which another
+/// authority has issued.
 pub async fn all(stage: &mut Stage<'_>) -> Result<Seen> {
     let seen = each(stage, &["front-proxy-ca", ETCD_CA, ENCRYPTION_KEY, SERVICE_ACCOUNT_KEY, CA]).await?;
     let began = Instant::now();
