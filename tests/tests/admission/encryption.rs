@@ -46,7 +46,7 @@ async fn what_is_encrypted_is_named_and_what_may_not_be_is_refused_by_name() -> 
 async fn a_plugin_keeps_its_socket_and_everything_else_may_be_edited() -> Result<()> {
     let kms = |name: &str, endpoint: &str, seconds: i32| json!({"encryption": {
         "provider": "KMSv2", "kms": {"name": name, "endpoint": endpoint, "timeoutSeconds": seconds}}});
-    let first = with(sealed(), "spec.encryption", kms("vault", "unix:///run/kms/vault.sock", 3)["encryption"].clone());
+    let first = with(deployment("sealed-edited"), "spec.encryption", kms("vault", "unix:///run/kms/vault.sock", 3)["encryption"].clone());
     check_changes(&ApiServer::shared().await?, first, [
         (0, "another socket", kms("vault", "unix:///run/kms/other.sock", 3), refused("give the plug-in behind another endpoint another name")),
         (0, "more patience", kms("vault", "unix:///run/kms/vault.sock", 9), Admitted),
