@@ -23,7 +23,7 @@ pub struct EncryptedResource(#[schemars(length(min = 1, max = 160))] pub String)
 #[x_kube(validation = Rule::new("(self.provider == 'KMSv2') == has(self.kms)")
     .message("encryption.kms says which plug-in encrypts with provider KMSv2: give it with KMSv2, and leave it out with Secretbox"))]
 #[x_kube(validation = Rule::new("self.provider != 'KMSv2' || !self.resources.exists(r, r.startsWith('*'))")
-    .message("encryption.resources: with provider KMSv2 each resource is named, since the plug-in encrypts each of them for itself: name the resources instead of a wildcard"))]
+    .message("encryption.resources: with provider KMSv2 each resource is named, since the plug-in encrypts each of them for itself: name the resources instead of a wildcard").field_path(".resources"))]
 pub struct Encryption {
     /// The resources whose objects are encrypted, 1 to 32, `secrets` among them: `configmaps`, `serviceaccounts`,
     /// `pods`, `podtemplates`, `persistentvolumes`, `persistentvolumeclaims`; `daemonsets`, `deployments`,
