@@ -77,9 +77,9 @@ pub(super) fn difference(stored: &[u8], today: &[u8]) -> Result<Option<Differenc
 /// The first entry of a backup that machines do not decrypt today, or what they do not decrypt of it.
 fn encryption(stored: &Keys, today: &Keys) -> Option<Difference> {
     let has = |keys: &Keys, names: &[&'static str]| -> Vec<(&'static str, Encrypts)> {
-        let first = keys.get(KEY).map(|value| Encrypts::of(value, &[FIRST_RESOURCES.to_owned()]).resources);
+        let first = keys.get(KEY).map(|value| Encrypts::read(value, &[FIRST_RESOURCES.to_owned()]).resources);
         let resources = first.unwrap_or_else(|| vec![FIRST_RESOURCES.to_owned()]);
-        let found = |name: &&'static str| Some((*name, Encrypts::of(keys.get(*name)?, own(name, &resources))));
+        let found = |name: &&'static str| Some((*name, Encrypts::read(keys.get(*name)?, own(name, &resources))));
         names.iter().filter_map(found).collect()
     };
     let (then, mut known) = (has(stored, &ENCRYPTED_WITH), has(today, &DECRYPTED_WITH));
@@ -88,7 +88,7 @@ fn encryption(stored: &Keys, today: &Keys) -> Option<Difference> {
     let is_known = |with: &[u8]| known.iter().any(|(_, today)| today.with == with);
     if let Some((entry, found)) = then.iter().find(|(_, found)| !is_known(&found.with)) {
         let is_kept = |(name, value): &(&String, &ByteString)| {
-            name.starts_with(ENCRYPTION) && Encrypts::of(value, &[]).with == found.with
+            name.starts_with(ENCRYPTION) && Encrypts::read(value, &[]).with == found.with
         };
         return Some(match today.iter().find(is_kept) {
             _ if found.is_plugin => Difference::FormerPlugin(String::from_utf8_lossy(&found.with).into_owned()),
@@ -120,7 +120,7 @@ struct Encrypts {
 }
 
 impl Encrypts {
-    fn of(value: &ByteString, resources: &[String]) -> Self {
+    fn read(value: &ByteString, resources: &[String]) -> Self {
         let of = |with: Vec<u8>, own: Option<Vec<String>>| {
             let first = || vec![FIRST_RESOURCES.to_owned()];
             let others = || if resources.is_empty() { first() } else { resources.to_vec() };
@@ -193,16 +193,18 @@ mod tests {
         assert_eq!(found, other("other content in encryption.key"));
     }
 
-    #[test]
-    fn what_machines_decrypt_may_be_restored_and_a_former_key_is_named_where_it_is_kept() {
+    /// Of the entries of a backup and today's.
+    fn of_entries(stored: &[(&str, &str)], today: &[(&str, &str)]) -> Option<Difference> {
         let data = |entries: &[(&str, &str)]| -> serde_json::Map<String, serde_json::Value> {
             let encoded = |value: &str| json!(ByteString(value.as_bytes().to_vec()));
             entries.iter().map(|(name, value)| ((*name).to_owned(), encoded(value))).collect()
         };
-        let compared = |stored: &[(&str, &str)], today: &[(&str, &str)]| {
-            let (stored, today) = (json!({ "data": data(stored) }).to_string(), json!(data(today)).to_string());
-            difference(stored.as_bytes(), today.as_bytes()).unwrap()
-        };
+        let (stored, today) = (json!({ "data": data(stored) }).to_string(), json!(data(today)).to_string());
+        difference(stored.as_bytes(), today.as_bytes()).unwrap()
+    }
+
+    #[test]
+    fn what_machines_decrypt_may_be_restored_and_a_former_key_is_named_where_it_is_kept() {
         let (key, next, former) = ("encryption.key", "encryption-next.key", "encryption-former.key");
         let retired = "encryption-retired-key1.key";
         let stages: [&[(&str, &str)]; 4] = [
@@ -218,55 +220,47 @@ mod tests {
                     (2 | 3, 0) => other(&format!("other content in {key}")),
                     _ => None,
                 };
-                assert_eq!(compared(stored, today), needs, "of stage {then} in stage {now}");
+                assert_eq!(of_entries(stored, today), needs, "of stage {then} in stage {now}");
             }
         }
         assert_eq!(
-            compared(stages[0], &[(key, "key-b:BBB"), (retired, "AAA"), (next, "AAA\n")]),
+            of_entries(stages[0], &[(key, "key-b:BBB"), (retired, "AAA"), (next, "AAA\n")]),
             None,
             "it comes back"
         );
-        let foreign = compared(&[(key, "CCC"), ("a.key", "A")], &[(key, "key-b:BBB"), (retired, "AAA")]);
+        let foreign = of_entries(&[(key, "CCC"), ("a.key", "A")], &[(key, "key-b:BBB"), (retired, "AAA")]);
         assert_eq!(foreign, other("other content in encryption.key; beside them a.key"));
-        assert_eq!(compared(&[], stages[0]), other("nothing of encryption.key"));
+        assert_eq!(of_entries(&[], stages[0]), other("nothing of encryption.key"));
     }
 
     #[test]
     fn resources_that_machines_do_not_decrypt_any_more_are_named_and_a_plugin_is_known_by_its_socket() {
-        let data = |entries: &[(&str, &str)]| -> serde_json::Map<String, serde_json::Value> {
-            let encoded = |value: &str| json!(ByteString(value.as_bytes().to_vec()));
-            entries.iter().map(|(name, value)| ((*name).to_owned(), encoded(value))).collect()
-        };
-        let compared = |stored: &[(&str, &str)], today: &[(&str, &str)]| {
-            let (stored, today) = (json!({ "data": data(stored) }).to_string(), json!(data(today)).to_string());
-            difference(stored.as_bytes(), today.as_bytes()).unwrap()
-        };
         let (key, next, former) = ("encryption.key", "encryption-next.key", "encryption-former.key");
         let wide = r#"{"secretbox":{"name":"key1","secret":"AAA"},"resources":["*.apps","configmaps","secrets"]}"#;
         let lacks =
             |names: &[&str]| Some(Difference::FormerResources(names.iter().map(|name| (*name).to_owned()).collect()));
-        assert_eq!(compared(&[(key, "AAA")], &[(key, wide)]), None, "what is plain is read");
-        assert_eq!(compared(&[(key, wide)], &[(key, "AAA")]), lacks(&["*.apps", "configmaps"]));
-        assert_eq!(compared(&[(key, wide)], &[(key, "AAA"), (next, wide)]), None, "it comes back");
-        assert_eq!(compared(&[(key, wide)], &[(key, "AAA"), (former, wide)]), None);
+        assert_eq!(of_entries(&[(key, "AAA")], &[(key, wide)]), None, "what is plain is read");
+        assert_eq!(of_entries(&[(key, wide)], &[(key, "AAA")]), lacks(&["*.apps", "configmaps"]));
+        assert_eq!(of_entries(&[(key, wide)], &[(key, "AAA"), (next, wide)]), None, "it comes back");
+        assert_eq!(of_entries(&[(key, wide)], &[(key, "AAA"), (former, wide)]), None);
         let narrow = r#"{"secretbox":{"name":"key1","secret":"AAA"},"resources":["deployments.apps","secrets"]}"#;
-        assert_eq!(compared(&[(key, narrow)], &[(key, wide)]), None, "a wildcard has it");
+        assert_eq!(of_entries(&[(key, narrow)], &[(key, wide)]), None, "a wildcard has it");
         // Where no resources are said, they are those of what encrypts.
         let other = wide.replace("AAA", "BBB").replace("key1", "key-b");
-        assert_eq!(compared(&[(key, wide)], &[(key, &other), (next, "AAA")]), None);
+        assert_eq!(of_entries(&[(key, wide)], &[(key, &other), (next, "AAA")]), None);
         let secrets = r#"{"secretbox":{"name":"key1","secret":"AAA"},"resources":["secrets"]}"#;
-        assert_eq!(compared(&[(key, wide)], &[(key, &other), (former, secrets)]), lacks(&["*.apps", "configmaps"]));
+        assert_eq!(of_entries(&[(key, wide)], &[(key, &other), (former, secrets)]), lacks(&["*.apps", "configmaps"]));
 
         let kms = r#"{"kms":{"name":"vault","endpoint":"unix:///run/kms/a.sock","timeoutSeconds":3},"written":2}"#;
         let kept = r#"{"kms":{"name":"vault","endpoint":"unix:///run/kms/a.sock","timeoutSeconds":9}}"#;
         let retired = "encryption-retired-kms-vault.key";
         let needs = || Some(Difference::FormerPlugin("vault at unix:///run/kms/a.sock".to_owned()));
-        assert_eq!(compared(&[(key, kms)], &[(key, "BBB"), (retired, kept)]), needs());
-        assert_eq!(compared(&[(key, kms)], &[(key, "BBB"), (next, kept)]), needs(), "nothing has it mounted yet");
-        assert_eq!(compared(&[(key, kms)], &[(key, "BBB"), (former, kept)]), None);
-        assert_eq!(compared(&[(key, kms)], &[(key, kept), (former, "BBB")]), None);
+        assert_eq!(of_entries(&[(key, kms)], &[(key, "BBB"), (retired, kept)]), needs());
+        assert_eq!(of_entries(&[(key, kms)], &[(key, "BBB"), (next, kept)]), needs(), "nothing has it mounted yet");
+        assert_eq!(of_entries(&[(key, kms)], &[(key, "BBB"), (former, kept)]), None);
+        assert_eq!(of_entries(&[(key, kms)], &[(key, kept), (former, "BBB")]), None);
         let elsewhere = kept.replace("a.sock", "b.sock");
-        assert_eq!(compared(&[(key, kms)], &[(key, &elsewhere)]), needs());
+        assert_eq!(of_entries(&[(key, kms)], &[(key, &elsewhere)]), needs());
     }
 
     #[test]

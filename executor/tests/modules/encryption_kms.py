@@ -170,7 +170,7 @@ bring("plugin")
 
 # Its key is replaced: nothing restarts, and everything is written anew. The API server learns of it within a minute.
 keys.rotate()
-assert rewrite("plugin", True)["changed"], "it is told which are of the former one"
+assert rewrite("plugin", True)["changed"], "those of the former one are found"
 for stage in ("written-trust", "written-sign"):
     bring(stage, restarts=False)
 assert rewrite("written-sign")["changed"]

@@ -8,8 +8,8 @@ DOCUMENTATION = r"""
 name: encryption
 short_description: The EncryptionConfiguration that the lines of a run's pki.encryption.key make, and the KMS plug-ins that it names
 description:
-  - A list of C(configuration), JSON, and C(plugins), a list of C(name), C(endpoint) and C(timeoutSeconds). Lines that cannot be read fail, and
-    nothing of them is shown.
+  - A list of C(configuration), JSON, C(plugins), a list of C(name), C(endpoint) and C(timeoutSeconds), and C(volumes), the directories of their
+    sockets as an API server has them mounted. Lines that cannot be read fail, and nothing of them is shown.
 options:
   _terms:
     description: The lines. The first one encrypts, a second one decrypts beside it.
@@ -27,6 +27,7 @@ _raw:
 from ansible.errors import AnsibleLookupError
 from ansible.plugins.lookup import LookupBase
 
+from ansible_collections.clusterwright.cluster.plugins.module_utils import encryption_mounts
 from ansible_collections.clusterwright.cluster.plugins.plugin_utils import encryption_lines
 
 
@@ -34,10 +35,12 @@ class LookupModule(LookupBase):
     """The plugin."""
 
     def run(self, terms, variables=None, **kwargs):
-        """One {configuration, plugins} of the lines."""
+        """One {configuration, plugins, volumes} of the lines."""
         text = str(terms[0])
         try:
-            found = {"configuration": encryption_lines.configuration(text), "plugins": encryption_lines.plugins(text)}
+            plugins = encryption_lines.plugins(text)
+            volumes = encryption_mounts.volumes_of(plugin["endpoint"] for plugin in plugins)
+            found = {"configuration": encryption_lines.configuration(text), "plugins": plugins, "volumes": volumes}
         except (KeyError, TypeError, ValueError):
             raise AnsibleLookupError("pki.encryption.key has a line that is no key and says no resources and provider") from None
         return [found]

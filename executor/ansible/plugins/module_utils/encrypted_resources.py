@@ -70,7 +70,7 @@ class Paths:
                 return path
         raise OSError(f"no version of {place.group} has {place.plural}")
 
-    def of(self, place: Place) -> str:
+    def path(self, place: Place) -> str:
         namespace, slash, name = place.name.partition("/")
         scope = f"/namespaces/{namespace}/{place.plural}/{name}" if slash else f"/{place.plural}/{namespace}"
         return self.below(place) + scope

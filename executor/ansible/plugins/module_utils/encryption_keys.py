@@ -51,9 +51,14 @@ def matches(pattern: str, resource: str) -> bool:
     return pattern == resource or (pattern.startswith("*.") and pattern[2:] == resource.partition(".")[2])
 
 
+def covers(resources: list, resource: str) -> bool:
+    """Whether the list has it, by its name or by a wildcard; both may be wildcards."""
+    return any(matches(pattern, resource) for pattern in resources)
+
+
 def providers(found: list, resource: str) -> list:
     """What encrypts a resource, and what decrypts it beside: those of the first entry that has it. Others are stored as they are."""
-    return next((providers for resources, providers in found if any(matches(pattern, resource) for pattern in resources)), [Provider("", "identity")])
+    return next((providers for resources, providers in found if covers(resources, resource)), [Provider("", "identity")])
 
 
 def unreadable(there: str, comes: str) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Iterable
 
 from ansible_collections.clusterwright.cluster.plugins.module_utils import certificate_places, control_plane, encryption_keys
 from ansible_collections.clusterwright.cluster.plugins.module_utils.machine import text
@@ -16,10 +17,15 @@ NAME = "clusterwright-kms-"
 DIGITS = 8
 
 
+def volumes_of(endpoints: Iterable[str]) -> list:
+    """Those of the directories of these sockets, each once."""
+    return [volume(directory) for directory in sorted({os.path.dirname(endpoint[len(SCHEME):]) for endpoint in endpoints if endpoint.startswith(SCHEME)})]
+
+
 def needed() -> list:
-    """Directories, as the file in its place has them."""
-    found = {provider.endpoint for _resources, providers in encryption_keys.entries(text(certificate_places.ENCRYPTION)) for provider in providers}
-    return sorted({os.path.dirname(endpoint[len(SCHEME):]) for endpoint in found if endpoint.startswith(SCHEME)})
+    """Those that the file in its place needs."""
+    found = encryption_keys.entries(text(certificate_places.ENCRYPTION))
+    return volumes_of(provider.endpoint for _resources, providers in found for provider in providers)
 
 
 def volume(directory: str) -> dict:
@@ -32,4 +38,4 @@ def with_needed(component: str, volumes: list) -> list:
     if component != control_plane.APISERVER:
         return volumes
     given = [entry["path"] for entry in volumes]
-    return volumes + [volume(directory) for directory in needed() if directory not in given]
+    return volumes + [entry for entry in needed() if entry["path"] not in given]

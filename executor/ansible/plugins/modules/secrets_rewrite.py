@@ -142,7 +142,7 @@ class Machine:
 
     def rewrite_at(self, client: Api, paths: Paths, place: Place) -> str:
         try:
-            path = paths.of(place)
+            path = paths.path(place)
         except (OSError, KeyError, api.Refused) as error:
             return f"the API does not have it: {error}"
         return self.rewrite(client, path)

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import json
 
+from ansible_collections.clusterwright.cluster.plugins.module_utils.encryption_keys import covers
+
 FIRST_KEY = "key1"
 FIRST_RESOURCES = ["secrets"]
 # Whoever reads what was written before encryption.
@@ -27,11 +29,6 @@ def scheme(line: str) -> dict:
     name, colon, secret = line.partition(":")
     key = {"name": name, "secret": secret} if colon else {"name": FIRST_KEY, "secret": line}
     return {"resources": FIRST_RESOURCES, "secretbox": key}
-
-
-def covers(resources: list, resource: str) -> bool:
-    """Whether the list has it, by its name or by a wildcard; both may be wildcards."""
-    return resource in resources or f"*.{resource.partition('.')[2]}" in resources
 
 
 def provider(of: dict, resource: str) -> dict:

@@ -216,7 +216,7 @@ fn keys(api: &FakeApi) -> Secret {
     serde_json::from_value(api.get("secrets/fleet/a-pki").unwrap()).unwrap()
 }
 
-fn of(entries: &[(&str, &str)]) -> (Own, BTreeMap<Subject, String>) {
+fn read_with_fingerprints(entries: &[(&str, &str)]) -> (Own, BTreeMap<Subject, String>) {
     let own = read(entries).unwrap();
     let fingerprints = own.iter().map(|(subject, authority)| (*subject, fingerprint(authority))).collect();
     (own, fingerprints)
@@ -229,7 +229,7 @@ async fn what_was_decided_on_is_taken_then_rotated_to_and_what_was_retired_is_kn
     let ((one, one_key), (two, two_key)) = (pair(|_| ()), pair(|_| ()));
     let first = [("ca.crt", one.as_str()), ("ca.key", one_key.as_str())];
     put(&api, &first);
-    let (own, given) = of(&first);
+    let (own, given) = read_with_fingerprints(&first);
     let other = [(Subject::Ca, "another".to_owned())].into();
     assert!(decided(&ctx, &cd, &other).await.is_err(), "the Secret has another one by now");
     pki::make(&ctx, &cd, &decided(&ctx, &cd, &given).await.unwrap(), now()).await.unwrap();
@@ -239,13 +239,13 @@ async fn what_was_decided_on_is_taken_then_rotated_to_and_what_was_retired_is_kn
     let ring = || rotation::seen(&keys(&api)).rings[&Subject::Ca].clone();
     // However it is laid out, it is the same one.
     let crlf = one.replace('\n', "\r\n");
-    let (laid_out, _) = of(&[("ca.crt", &crlf), ("ca.key", &one_key)]);
+    let (laid_out, _) = read_with_fingerprints(&[("ca.crt", &crlf), ("ca.key", &one_key)]);
     assert_eq!(seen(&laid_out, Some(&made)).unwrap()[&Subject::Ca].fingerprint, ring().signer);
     assert!(!is_retired(&own, &made));
 
     let second = [("ca.crt", two.as_str()), ("ca.key", two_key.as_str())];
     put(&api, &second);
-    let (next, given) = of(&second);
+    let (next, given) = read_with_fingerprints(&second);
     assert!(rotation::take(&ctx, &cd, Subject::Ca, "another").await.is_err());
     rotation::take(&ctx, &cd, Subject::Ca, &given[&Subject::Ca]).await.unwrap();
     assert_eq!((ring().stage, ring().trusted.contains(&given[&Subject::Ca])), (Stage::Trust, true));
@@ -263,7 +263,7 @@ async fn what_was_decided_on_is_taken_then_rotated_to_and_what_was_retired_is_kn
     let again = |key: &str| {
         let key = KeyPair::from_pem(key).unwrap();
         let (certificate, text) = pair_of(&key, |params| params.key_usages = Vec::new());
-        of(&[("ca.crt", &certificate), ("ca.key", &text)]).0
+        read_with_fingerprints(&[("ca.crt", &certificate), ("ca.key", &text)]).0
     };
     assert!(is_retired(&again(&one_key), &rotated) && !is_retired(&again(&two_key), &rotated));
 }
