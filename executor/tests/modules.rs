@@ -12,12 +12,12 @@ mod scripts {
     use lab::cache::Cache;
     use lab::programs::{Programs, component};
 
-    /// Loop devices are the kernel's: one machine of a script's own would take those of another for its own.
-    static MACHINE: Mutex<()> = Mutex::new(());
+    /// Loop devices are the kernel's: a reset or a preflight in one script's machine would take those of another for its own.
+    static LOOP_DEVICES: Mutex<()> = Mutex::new(());
 
-    /// Plays a script that makes a machine of its own.
-    fn play_machine(script: &str) {
-        let _alone = MACHINE.lock().unwrap_or_else(PoisonError::into_inner);
+    /// Plays a script that looks for loop devices.
+    fn play_with_loop_devices(script: &str) {
+        let _alone = LOOP_DEVICES.lock().unwrap_or_else(PoisonError::into_inner);
         play(script);
     }
 
@@ -92,7 +92,7 @@ mod scripts {
 
     #[test]
     fn a_workers_kubelet_finds_its_directory_of_static_pods_and_a_reset_removes_a_smoke_test_that_was_cut_off() {
-        play_machine("worker_manifests.py");
+        play_with_loop_devices("worker_manifests.py");
     }
 
     #[test]
@@ -137,7 +137,7 @@ mod scripts {
 
     #[test]
     fn services_of_the_machine_have_what_is_configured_and_files_of_others_stay() {
-        play_machine("machine_services.py");
+        play("machine_services.py");
     }
 
     #[test]
@@ -152,7 +152,7 @@ mod scripts {
 
     #[test]
     fn administrators_keys_let_them_in_while_they_are_configured_and_the_runs_own_stays() {
-        play_machine("authorized_keys.py");
+        play("authorized_keys.py");
     }
 
     #[test]
@@ -247,32 +247,32 @@ mod scripts {
 
     #[test]
     fn the_probe_of_the_pod_network_is_a_service_that_a_fence_stops_and_a_reset_removes() {
-        play_machine("network_probe_service.py");
+        play_with_loop_devices("network_probe_service.py");
     }
 
     #[test]
     fn a_reset_deletes_nothing_below_a_mount_or_behind_a_link_that_was_not_recorded() {
-        play_machine("reset_mounts.py");
+        play_with_loop_devices("reset_mounts.py");
     }
 
     #[test]
     fn another_container_runtime_is_refused_and_kept_and_a_machine_whose_pods_run_is_not_clean() {
-        play_machine("foreign_runtime.py");
+        play_with_loop_devices("foreign_runtime.py");
     }
 
     #[test]
     fn a_reset_leaves_nothing_of_a_network_plugin_and_preflight_accepts_its_own_clusters_routes() {
-        play_machine("network_remains.py");
+        play_with_loop_devices("network_remains.py");
     }
 
     #[test]
     fn preflight_finds_what_would_undo_the_steps_and_reservations_follow_the_machines_size() {
-        play_machine("preflight_host.py");
+        play_with_loop_devices("preflight_host.py");
     }
 
     #[test]
     fn a_restart_that_a_run_was_cut_short_before_is_made_by_the_next_one() {
-        play_machine("restarts_owed.py");
+        play("restarts_owed.py");
     }
 
     #[test]
@@ -312,37 +312,37 @@ mod scripts {
 
     #[test]
     fn a_machine_says_when_its_certificates_end_as_they_are_served_and_which_are_not_in_use_yet() {
-        play_machine("certificates_probe.py");
+        play("certificates_probe.py");
     }
 
     #[test]
     fn leaves_are_renewed_by_kubeadm_and_from_a_run_while_clients_work_and_when_all_have_ended() {
-        play_machine("certificates_renewal.py");
+        play("certificates_renewal.py");
     }
 
     #[test]
     fn authorities_and_the_service_account_key_are_replaced_under_a_client_and_the_old_ones_are_refused() {
-        play_machine("authorities_rotation.py");
+        play("authorities_rotation.py");
     }
 
     #[test]
     fn authorities_that_another_one_has_issued_are_believed_for_themselves_and_replaced() {
-        play_machine("authorities_issued.py");
+        play("authorities_issued.py");
     }
 
     #[test]
     fn the_key_and_the_encrypted_resources_change_under_two_api_servers_and_etcd_keeps_nothing_of_the_former_ones() {
-        play_machine("encryption_rotation.py");
+        play("encryption_rotation.py");
     }
 
     #[test]
     fn a_kms_plugin_takes_the_place_of_a_key_its_own_key_is_replaced_and_a_key_takes_its_place() {
-        play_machine("encryption_kms.py");
+        play("encryption_kms.py");
     }
 
     #[test]
     fn an_attempt_to_replace_authorities_that_is_cut_off_anywhere_is_taken_up() {
-        play_machine("authorities_cut_off.py");
+        play("authorities_cut_off.py");
     }
 
     #[test]
