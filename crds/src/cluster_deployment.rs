@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::KubernetesVersion;
-use crate::configuration::{Configuration, KubeletSettings};
+use crate::configuration::{self, Configuration, KubeProxyMode, KubeletSettings};
 use crate::drift::Drift;
 use crate::names;
 use crate::networking::{Endpoint, Networking};
@@ -145,6 +145,15 @@ const HOOKS_RULE: &str = "!has(self.hooks) || (has(self.executor) && has(self.ex
 #[x_kube(validation = Rule::new("!has(self.configuration) || !has(self.configuration.etcd) || self.etcd.topology != 'External'")
     .message("configuration.etcd is of an etcd on the cluster's machines: an external one is configured by its administrator")
     .field_path(".configuration.etcd"))]
+#[x_kube(validation = Rule::new(configuration::PLUGIN_RULE)
+    .message(configuration::PLUGIN_MESSAGE)
+    .field_path(".configuration.kubeProxy.mode"))]
+#[x_kube(validation = Rule::new(configuration::TO_NONE_RULE)
+    .message(configuration::TO_NONE_MESSAGE)
+    .field_path(".configuration.kubeProxy.mode"))]
+#[x_kube(validation = Rule::new(configuration::FROM_NONE_RULE)
+    .message(configuration::FROM_NONE_MESSAGE)
+    .field_path(".configuration.kubeProxy.mode"))]
 #[x_kube(validation = Rule::new("!has(self.versions) || !has(self.versions.etcd) || self.etcd.topology != 'External'")
     .message("versions.etcd is of an etcd on the cluster's machines: an external one is upgraded by its administrator; leave versions.etcd out")
     .field_path(".versions.etcd"))]
@@ -332,6 +341,12 @@ impl ClusterDeploymentSpec {
     /// The ConfigMap of `addons.manifestsRef`.
     pub fn addon_manifests(&self) -> Option<&LocalRef> {
         self.addons.as_ref()?.manifests_ref.as_ref()
+    }
+
+    /// Whether kube-proxy serves Services; else the network plugin does.
+    pub fn has_kube_proxy(&self) -> bool {
+        let settings = self.configuration.as_ref().and_then(|configuration| configuration.kube_proxy.as_ref());
+        settings.and_then(|settings| settings.mode) != Some(KubeProxyMode::None)
     }
 }
 

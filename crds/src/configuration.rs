@@ -19,6 +19,9 @@ pub use containerd::{ContainerdSettings, Proxy, Runtime};
 pub use controller_manager::ControllerManagerSettings;
 pub use etcd::EtcdSettings;
 pub use flags::FlagValue;
+pub(crate) use kube_proxy::{
+    FROM_NONE_MESSAGE, FROM_NONE_RULE, PLUGIN_MESSAGE, PLUGIN_RULE, TO_NONE_MESSAGE, TO_NONE_RULE,
+};
 pub use kube_proxy::{KubeProxyMode, KubeProxySettings};
 pub use kubelet::{CpuManagerPolicy, EvictionThresholds, KubeletSettings, ReservedResources, TopologyManagerPolicy};
 pub use machine::{JournalSettings, MachineSettings, SysctlValue};

@@ -146,6 +146,11 @@ mod scripts {
     }
 
     #[test]
+    fn a_cluster_without_kube_proxy_gets_none_and_waits_for_none() {
+        play("kube_proxy_none.py");
+    }
+
+    #[test]
     fn containerd_asks_mirrors_with_the_login_and_the_authority_that_are_configured() {
         play("registry_mirrors.py");
     }

@@ -16,6 +16,7 @@ pub mod objects;
 pub mod operator;
 pub mod operator_process;
 pub mod own_authorities;
+pub mod own_network;
 pub mod pod_network;
 pub mod report;
 pub mod restores;

@@ -37,7 +37,7 @@ macro_rules! reasons {
 
 reasons! {
     AddonsUnhealthy Warning [ADDONS_READY READY]
-        "CoreDNS or kube-proxy is not rolled out."
+        "CoreDNS or kube-proxy is not rolled out; without kube-proxy, CoreDNS is not."
         "Look at its Pods in `kube-system`; the message says what is missing.";
     AddressNotFound Warning []
         "No interface of the machine has the address."
@@ -226,7 +226,7 @@ reasons! {
         "";
     ClusterDNSUnreachable Warning [HEALTHY NETWORK_READY]
         "Pods of the machine do not reach the cluster's DNS."
-        "Look at CoreDNS, kube-proxy and the network plugin on that machine.";
+        "Look at CoreDNS, at kube-proxy, or what stands in its place, and at the network plugin on that machine.";
     ClusterDeleting Progressing [COMPLETE HOST_CLAIMED READY SCALING_UP]
         "The cluster is being deleted."
         "";
@@ -1158,7 +1158,7 @@ reasons! {
         "The run ended without a result for the machine."
         "Nothing: it is tried again.";
     RolledOut Normal [ADDONS_READY]
-        "CoreDNS and kube-proxy are rolled out."
+        "CoreDNS is rolled out, and kube-proxy where the cluster has it."
         "";
     RolloutIncomplete Warning []
         "An add-on is not rolled out in time."
@@ -1237,7 +1237,7 @@ reasons! {
         "Remove what the message names.";
     SmokeTestFailed Warning []
         "A Pod on the machine does not start, or does not reach a Service or the DNS."
-        "See the message; look at the network plugin, kube-proxy and CoreDNS on the machine.";
+        "See the message; look at the network plugin, kube-proxy, or what stands in its place, and CoreDNS on the machine.";
     SnapshotCorrupt Warning []
         "The snapshot did not arrive as the member sent it. Nothing of it was kept."
         "Nothing: it is taken again; if it goes on, check the machine's disk and memory.";

@@ -172,7 +172,8 @@ def play(check: bool = False, role: str = "control-plane", **more: object) -> di
     params = {
         "role": role, "identity": "a", "version": NEW, "image_repository": "registry.k8s.io", "coredns_version": "v1.14.7",
         "image_pull_policy": "IfNotPresent", "ignored_checks": ["SystemVerification", "Swap"], "timeout_seconds": 1, "node_name": "n1",
-        "patches": {"kubeletconfiguration+merge.json": "{}"}, "address": "10.0.0.1", "port": 6443, "kubelet_settings": {}, **more,
+        "patches": {"kubeletconfiguration+merge.json": "{}"}, "address": "10.0.0.1", "port": 6443, "kubelet_settings": {},
+        "kube_proxy": True, **more,
     }  # fmt: skip
     return kubeadm_upgrade.work(type("Call", (), {"params": params, "check_mode": check}))
 
@@ -239,6 +240,13 @@ for change, part in (
     change()
     assert part in probe(), probe()
     assert play()["ran"] == "node" and probe() == "", "what is there is passed over, the rest is made"
+
+# A cluster without kube-proxy: kubeadm makes none, and a DaemonSet of that name is somebody else's.
+begin()
+assert play(kube_proxy=False)["ran"] == "apply"
+assert calls()[0]["config"]["apply"]["skipPhases"] == calls()[0]["config"]["node"]["skipPhases"] == ["addon/coredns", "addon/kube-proxy"]
+write(STATE / "proxy", "v9.9.9")
+assert not play(True, kube_proxy=False)["changed"] and play(True)["changed"]
 
 # A further control plane: node, and CoreDNS waits for the last one.
 begin(configured=NEW)

@@ -24,6 +24,7 @@ PARAMS = {
     "image_pull_policy": "IfNotPresent",
     "ignored_checks": [*kubeadm_upgrade.SHARED_CHECKS],
     "timeout_seconds": 300,
+    "kube_proxy": True,
 }
 UPPER, WORK, HOME = f"{PLACE}/upper", f"{PLACE}/work", "/etc/kubernetes"
 for folder in (UPPER, WORK):
@@ -49,6 +50,8 @@ for command in ("apply", "node"):
     # Of a field that it does not know it only warns.
     assert "unknown field" not in said, said
     assert not re.search("addon.*coredns", said, re.IGNORECASE), said
+    well, said = dry_run(command, kubeadm_upgrade.upgrade_configuration({**PARAMS, "kube_proxy": False}))
+    assert well and "unknown field" not in said and not re.search("addon.*kube-proxy", said, re.IGNORECASE), said
     configuration = kubeadm_upgrade.upgrade_configuration(PARAMS)
     configuration[command]["skipPhases"] = ["addon/other"]
     well, said = dry_run(command, configuration)

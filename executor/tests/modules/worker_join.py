@@ -5,7 +5,7 @@ import pathlib
 import signal
 import subprocess
 
-from worker_world import HERE, PLACE, SERVICE, SILENT, WELL, Worker, expect, static_pod
+from worker_world import HERE, PLACE, SERVICE, SILENT, WELL, Worker, expect, play, static_pod
 
 from ansible_collections.clusterwright.cluster.plugins.module_utils import smoke_scripts
 
@@ -52,6 +52,28 @@ def what_is_sick_elsewhere_is_reported_and_does_not_fail_the_join():
     for said in (NO_SERVICE, NO_NAME, None):
         expect("elsewhere", "the API does not answer this machine at https://endpoint:6443: timed out", Worker(said, api="dies"))
     assert expect("elsewhere", "HTTP 503", Worker(refused=503)).pods == []
+
+
+def agent(name, kind="DaemonSet", **status):
+    ready = {"conditions": [{"type": "Ready", "status": "True"}]}
+    owners = [{"kind": kind, "name": name}] if kind else []
+    return {"metadata": {"namespace": "net", "name": f"{name}-1", "ownerReferences": owners}, "status": status or ready}
+
+
+def a_cluster_without_kube_proxy_is_judged_by_what_its_network_plugin_runs_there():
+    starting = {"containerStatuses": [{"state": {"waiting": {"reason": "CrashLoopBackOff"}}}]}
+    others = [agent("shop", "ReplicaSet", **starting), agent("own", None, **starting)]
+    expect("well", "reached Service kubernetes", Worker(agents=[]))
+    worker = expect("failed", "has no kube-proxy: net/agent-1 is not ready: CrashLoopBackOff",
+                    Worker(NO_SERVICE, agents=[agent("agent", **starting), agent("log"), *others]))  # fmt: skip
+    assert not [path for path in worker.asked if "kube-proxy" in path], worker.asked
+    expect("failed", "look at the network plugin among net/agent-1, net/log-1", Worker(NO_SERVICE, agents=[agent("agent"), agent("log"), *others]))
+    many = Worker(NO_SERVICE, agents=[agent(f"a{number}") for number in range(9)])
+    _outcome, said = play(many)
+    assert "net/a4-1" in said and "net/a5-1" not in said, said
+    expect("elsewhere", f"gave node {HERE} no Pod of a DaemonSet", Worker(NO_SERVICE, agents=others))
+    expect("elsewhere", "the API does not answer this machine", Worker(NO_SERVICE, agents=[], api="dies"))
+    expect("failed", "resolves it for the machine itself", Worker(NO_NAME, code=0, agents=[]))
 
 
 def what_a_test_that_was_cut_off_left_is_removed_by_the_next_one_also_when_that_begins_no_pod():
@@ -103,6 +125,7 @@ def the_pod_ends_with_what_it_found():
 a_good_machine_asks_the_api_once_and_runs_one_static_pod_that_is_gone_afterwards()
 what_is_sick_on_the_machine_fails_its_join()
 what_is_sick_elsewhere_is_reported_and_does_not_fail_the_join()
+a_cluster_without_kube_proxy_is_judged_by_what_its_network_plugin_runs_there()
 what_a_test_that_was_cut_off_left_is_removed_by_the_next_one_also_when_that_begins_no_pod()
 a_test_that_is_asked_to_end_takes_its_pod_along()
 the_pod_ends_with_what_it_found()

@@ -45,6 +45,8 @@ class Worker:
     def __init__(self, said="ended with 0: answered\n", code=None, peers=WELL, api="up", **more):
         self.said, self.peers, self.api = said, peers, api
         self.proxies = more.get("proxies", [{"status": {"conditions": [{"type": "Ready", "status": "True"}]}}])
+        # Without kube-proxy: the Pods of this node, as far as the API tells.
+        self.agents = more.get("agents")
         self.refused, self.other_mirror, self.dns = more.get("refused"), more.get("other_mirror", False), more.get("dns", DNS)
         self.server, self.asked, self.pods, self.now = "https://endpoint:6443", [], [], 0.0
         self.resolver = Resolver(code)
@@ -87,6 +89,8 @@ class Worker:
             waiting = {"waiting": {"reason": "ErrImageNeverPull", "message": "not there"}}
             annotations = {"kubernetes.io/config.mirror": uid}
             return {"metadata": {"annotations": annotations}, "status": {"containerStatuses": [{"state": waiting}]}}
+        if path == f"/api/v1/pods?fieldSelector=spec.nodeName%3D{HERE}":
+            return {"items": self.agents}
         assert "k8s-app%3Dkube-proxy" in path and path.endswith(f"spec.nodeName%3D{HERE}"), path
         return {"items": self.proxies}
 
@@ -128,6 +132,7 @@ def play(worker):
     worker_smoke_test.time = types.SimpleNamespace(sleep=worker.sleep, monotonic=worker.monotonic)
     params = {
         "bundle": {}, "image": "busybox", "version": "1", "dns_domain": "cluster.local", "timeout_seconds": 120, "node": HERE,
+        "kube_proxy": worker.agents is None,
     }
     try:
         result = worker_smoke_test.work(types.SimpleNamespace(params=params, check_mode=False))

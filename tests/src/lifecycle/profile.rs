@@ -14,6 +14,7 @@ use super::scenario::LifecycleScenario;
 use super::stage::Stage;
 use super::table::Row;
 use crate::objects::{OLD_PATCH, OLDER};
+use crate::own_network;
 use crate::scenario::{Scenario, within};
 
 /// Where the load balancer's stand-in listens.
@@ -38,13 +39,15 @@ pub enum Profile {
     Keepalived,
     /// One control plane and one worker, which are backed up; a spare machine.
     Restores,
-    /// One control plane and one worker, etcd on three machines of its own, which are backed up.
+    /// One control plane and one worker, etcd on three machines of its own, which are backed up, and a network of the
+    /// owner's without kube-proxy.
     DedicatedRestores,
     /// One control plane and one worker, which are backed up; two spare machines.
     Beginnings,
     /// Three control planes behind a load balancer and two workers, with the lab's oldest version of Kubernetes.
     OlderMinor,
-    /// One control plane and one worker, etcd on three machines of its own, with the lab's older minor of Kubernetes.
+    /// One control plane and one worker, etcd on three machines of its own, with the lab's older minor of Kubernetes, and
+    /// a network of the owner's without kube-proxy.
     OlderDedicated,
     /// Three control planes behind a load balancer and two workers.
     Changes,
@@ -174,10 +177,14 @@ impl Profile {
                 // With one worker, its Pods have nowhere else to go.
                 spec["workers"][0]["maxSurge"] = json!(1);
                 spec["etcd"] = json!({"topology": "Dedicated", "replicas": 3});
+                own_network::bring(scenario, &stage.machines).await?;
+                own_network::wish(&mut stage.wish);
             }
             Self::DedicatedRestores => {
                 spec["workers"][0]["replicas"] = json!(1);
                 spec["etcd"] = json!({"topology": "Dedicated", "replicas": 3});
+                own_network::bring(scenario, &stage.machines).await?;
+                own_network::wish(&mut stage.wish);
             }
             Self::Keepalived | Self::KeepalivedChanges => {
                 spec["controlPlane"]["replicas"] = json!(3);

@@ -15,7 +15,7 @@ use tokio::task::block_in_place;
 
 use crate::eventually::{Look, eventually};
 use crate::scenario::Scenario;
-use crate::{objects, pod_network, workload};
+use crate::{objects, own_network, pod_network, workload};
 
 /// The cluster's name.
 pub const CLUSTER: &str = "c";
@@ -85,6 +85,18 @@ impl<'a> Stage<'a> {
             Some(_) => pod_network::connected(&self.client().await?, None, POD_NETWORK).await,
             None => Ok(()),
         }
+    }
+
+    /// A cluster that was made without kube-proxy is still without, and the network of its owner serves Services.
+    pub async fn stays_without_kube_proxy(&self) -> Result<()> {
+        if !own_network::is_wished(&self.wish) {
+            return Ok(());
+        }
+        let mut nodes = self.members(Role::ControlPlane).await?;
+        nodes.extend(self.members(Role::Worker).await?);
+        let machines = nodes.iter().map(|node| self.machine_of(node)).collect::<Result<Vec<_>>>()?;
+        let machines: Vec<&machines::Machine> = machines.iter().collect();
+        own_network::serves(self.scenario, CLUSTER, &self.client().await?, &machines).await
     }
 
     /// A client of the cluster.

@@ -4,7 +4,7 @@ use anyhow::Result;
 use e2e::api_server::ApiServer;
 use serde_json::{Value, json};
 
-use super::{Admitted, check, deployment, refused, refused_at};
+use super::{Admitted, check, check_changes, deployment, refused, refused_at, with};
 
 fn demo() -> Value {
     deployment("demo")
@@ -162,6 +162,42 @@ async fn kube_proxy_works_in_a_mode_that_is_not_deprecated() -> Result<()> {
     check(&ApiServer::shared().await?, [
         (0, "modes", demo(), mode, json!(["iptables", "nftables"]), Admitted),
         (0, "others", demo(), mode, json!(["ipvs", "none", "", "Iptables"]), refused("Unsupported value")),
+    ]).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[rustfmt::skip]
+async fn a_cluster_is_without_kube_proxy_from_its_beginning_on_and_with_a_plugin_that_serves_services() -> Result<()> {
+    let mode = "spec.configuration.kubeProxy.mode";
+    let plugin = json!({"name": "manifests", "manifestsRef": {"name": "net"}});
+    let of = |name: &str, configuration: Value| {
+        with(with(deployment(name), "spec.networking.plugin", plugin.clone()), "spec.configuration", configuration)
+    };
+    let is = |mode: &str| json!({"kubeProxy": {"mode": mode}});
+    let mut nulled = demo();
+    nulled["spec"]["configuration"] = Value::Null;
+    let server = ApiServer::shared().await?;
+    check(&server, [
+        (0, "null", nulled, "spec.paused", json!([true]), Admitted),
+        (0, "null", demo(), "spec.configuration", json!([{"kubeProxy": null}]), Admitted),
+        (0, "a plugin of the owner's", of("demo", json!({})), mode, json!(["None", "iptables"]), Admitted),
+        (0, "bridge", demo(), mode, json!(["None"]), refused_at(mode, "bridge does not: give it as networking.plugin {name: manifests")),
+    ]).await?;
+    let (has, made) = ("this one has kube-proxy: choose iptables or nftables", "was made with None and has no kube-proxy");
+    check_changes(&server, of("proxied", is("nftables")), [
+        (0, "away", json!({"configuration": is("None")}), refused_at(mode, has)),
+        (0, "another mode", json!({"configuration": is("iptables")}), Admitted),
+        (0, "taken back", json!({"configuration": null}), Admitted),
+    ]).await?;
+    check_changes(&server, of("unconfigured", Value::Null), [
+        (0, "away", json!({"configuration": is("None")}), refused_at(mode, has)),
+    ]).await?;
+    check_changes(&server, of("unproxied", is("None")), [
+        (0, "a mode", json!({"configuration": is("nftables")}), refused_at(mode, made)),
+        (0, "no mode", json!({"configuration": {"kubeProxy": {"mode": null}}}), refused_at(mode, made)),
+        (0, "no kube-proxy", json!({"configuration": {"kubeProxy": null}}), refused_at(mode, made)),
+        (0, "nothing", json!({"configuration": null}), refused_at(mode, made)),
+        (0, "something else", json!({"configuration": {"kubelet": {"maxPods": 50}}}), Admitted),
     ]).await
 }
 

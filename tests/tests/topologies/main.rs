@@ -18,6 +18,7 @@ use e2e::lifecycle::whole::{healthy, list_members};
 use e2e::object_storage::ObjectStorage;
 use e2e::objects;
 use e2e::own_authorities::Company;
+use e2e::own_network;
 use e2e::scenario::{Scenario, scenario};
 use e2e::workload;
 use k8s_openapi::api::apps::v1::DaemonSet;
@@ -64,19 +65,13 @@ async fn three_control_planes_stand_behind_one_endpoint_with_stacked_etcd() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn etcd_stands_on_a_machine_of_its_own_and_network_plugin_and_authorities_are_the_users() {
+async fn etcd_stands_on_a_machine_of_its_own_and_network_plugin_service_proxy_and_authorities_are_the_users() {
     scenario("apart", async |scenario: &Scenario| {
         let machines = scenario.machines(&["etcd", "cp", "w"]).await?;
-        let plugin = json!({
-            "apiVersion": "v1", "kind": "ConfigMap",
-            "metadata": {"namespace": scenario.name, "name": "network-plugin"},
-            "data": {"network-plugin.yaml": include_str!("../../manifests/network-plugin.yaml")},
-        });
-        scenario.apply(&plugin).await?;
+        own_network::bring(scenario, &machines[1..]).await?;
         let mut cluster = objects::cluster("apart", "dedicated", POD_CIDR, &["apart-cp"], &["apart-w"]);
         cluster["spec"]["etcd"] = json!({"topology": "Dedicated", "replicas": 1, "hosts": ["apart-etcd"]});
-        cluster["spec"]["networking"]["plugin"] =
-            json!({"name": "manifests", "manifestsRef": {"name": "network-plugin"}});
+        own_network::wish(&mut cluster);
         // Its authorities are its owner's, who has them from elsewhere.
         let own = Company::make()?.issue(&["ca", "etcd-ca"])?;
         own.put(scenario, "own").await?;
@@ -103,6 +98,7 @@ async fn etcd_stands_on_a_machine_of_its_own_and_network_plugin_and_authorities_
             template.annotations.is_some_and(|all| all.get("pods").is_some_and(|pods| pods == POD_CIDR)),
             "the manifests have the cluster's facts"
         );
+        own_network::serves(scenario, "dedicated", &client, &[&machines[1], &machines[2]]).await?;
         healthy(scenario, "dedicated").await
     })
     .await;

@@ -39,6 +39,10 @@ options:
     description: Tag of CoreDNS' image.
     type: str
     required: true
+  kube_proxy:
+    description: Whether the cluster has kube-proxy. One that has not gets none, and a DaemonSet of that name is its owner's.
+    type: bool
+    default: true
   image_pull_policy:
     description: Whether kubeadm pulls images.
     type: str
@@ -99,6 +103,8 @@ APISERVERS = "/api/v1/namespaces/kube-system/pods?labelSelector=component%3Dkube
 # kubeadm knows no CoreDNS that is newer than itself: it would fail in these checks, and in this phase.
 COREDNS_CHECKS = ("CoreDNSUnsupportedPlugins", "CoreDNSMigration")
 COREDNS_PHASE = "addon/coredns"
+# Beside what the cluster's configuration says.
+KUBE_PROXY_PHASE = "addon/kube-proxy"
 # The only one of the checks of init and join that there is before an upgrade as well.
 SHARED_CHECKS = ("SystemVerification",)
 # A Job that kubeadm waits 15 s for before it does anything: too short on a busy machine.
@@ -114,7 +120,7 @@ def upgrade_configuration(params: dict) -> dict:
         "ignorePreflightErrors": [*(check for check in params["ignored_checks"] if check in SHARED_CHECKS), *COREDNS_CHECKS],
         "imagePullPolicy": params["image_pull_policy"],
         "patches": {"directory": kubelet.PATCHES},
-        "skipPhases": [COREDNS_PHASE],
+        "skipPhases": [COREDNS_PHASE, *([] if params["kube_proxy"] else [KUBE_PROXY_PHASE])],
     }
     return {
         "apiVersion": "kubeadm.k8s.io/v1beta4",
@@ -229,7 +235,7 @@ class Upgrade:
             return f"the patches in {kubelet.PATCHES} are not those wanted"
         if membership.read(membership.KUBEADM).get("upgraded") != self.proof():
             return f"{kubelet.CONFIG} is not what kubeadm {self.version} makes of the cluster's kubelet-config and the patches"
-        if self.is_control_plane and self.is_last():
+        if self.is_control_plane and self.params["kube_proxy"] and self.is_last():
             # kubeadm rolls it on the machine that is upgraded last, and on none where the last one was removed instead.
             image = rollouts.image(asked(lambda: self.client.get(KUBE_PROXY)), "kube-proxy")
             if image and image.rpartition(":")[2] != self.version:

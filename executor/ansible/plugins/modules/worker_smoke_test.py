@@ -16,6 +16,10 @@ options:
     description: This machine's Node.
     type: str
     required: true
+  kube_proxy:
+    description: Whether kube-proxy serves Services. Else the network plugin does, by Pods of DaemonSets.
+    type: bool
+    default: true
   timeout_seconds:
     description: How long the Pod may take to start; it has half of that for its answers.
     type: int
@@ -43,6 +47,8 @@ SERVICE = "/api/v1/namespaces/default/services/kubernetes"
 DNS = "/api/v1/namespaces/kube-system/services/kube-dns"
 # The API's answer may take that long before it counts as none.
 API_SECONDS = 20
+# Pods that a message names.
+NAMED = 5
 
 
 def failed(message: str) -> StepFailure:
@@ -91,14 +97,42 @@ def judge_start(client: Api, node: str, uid: str, said: str) -> StepFailure:
     return failed(f"the Pod of the smoke test did not end on node {node}: {state}{said}{units.journal('kubelet.service')}")
 
 
-def judge_service(client: Api, node: str, said: str) -> StepFailure:
-    """Raises Elsewhere where this machine was given no kube-proxy."""
+def judge_service(client: Api, params: dict, said: str) -> StepFailure:
+    """Raises Elsewhere where this machine was given nothing that serves Services."""
+    node = params["node"]
+    serving = judge_kube_proxy(client, node) if params["kube_proxy"] else judge_plugin(client, node)
+    return failed(f"{said} to a Pod on node {node}, while the API answers the machine at {client.server}{serving}")
+
+
+def judge_kube_proxy(client: Api, node: str) -> str:
+    """What there is to say of kube-proxy here. Raises Elsewhere where this machine was given none."""
     proxies = client.ask(f"/api/v1/namespaces/kube-system/pods?labelSelector=k8s-app%3Dkube-proxy&fieldSelector=spec.nodeName%3D{node}")
     if proxies is not None and not proxies.get("items"):
         raise Elsewhere(f"kube-controller-manager gave node {node} no Pod of kube-proxy")
     sick = [state_of(proxy) for proxy in (proxies or {}).get("items", []) if not api.is_ready(proxy)]
-    proxy = f"; its kube-proxy is not ready: {'; '.join(sick)}" if sick else ""
-    return failed(f"{said} to a Pod on node {node}, while the API answers the machine at {client.server}{proxy}")
+    return f"; its kube-proxy is not ready: {'; '.join(sick)}" if sick else ""
+
+
+def judge_plugin(client: Api, node: str) -> str:
+    """What there is to say of Pods of DaemonSets here, as those of network plugins are. Raises Elsewhere where this machine was given
+    none."""
+    pods = client.ask(f"/api/v1/pods?fieldSelector=spec.nodeName%3D{node}")
+    if pods is None:
+        return "; the cluster has no kube-proxy: look at the network plugin"
+    agents = [pod for pod in pods.get("items", []) if is_of_daemon_set(pod)]
+    if not agents:
+        raise Elsewhere(f"the cluster has no kube-proxy, and kube-controller-manager gave node {node} no Pod of a DaemonSet")
+    sick = [f"{title(pod)} is not ready: {state_of(pod)}" for pod in agents if not api.is_ready(pod)]
+    told = sick or [f"look at the network plugin among {', '.join(title(pod) for pod in agents[:NAMED])}"]
+    return f"; the cluster has no kube-proxy: {'; '.join(told[:NAMED])}"
+
+
+def is_of_daemon_set(pod: dict) -> bool:
+    return any(owner.get("kind") == "DaemonSet" for owner in pod["metadata"].get("ownerReferences") or [])
+
+
+def title(pod: dict) -> str:
+    return f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"
 
 
 def judge_dns(client: Api, node: dict, name: str, said: str) -> StepFailure:
@@ -139,7 +173,7 @@ def prove(client: Api, params: dict, image: str) -> str:
             raise failed(f"node {node} does not exist: it was deleted while it joined")
         if code is None:
             raise judge_start(client, node, uid, said)
-        raise judge_service(client, node, said) if code == NO_SERVICE else judge_dns(client, known, name, said)
+        raise judge_service(client, params, said) if code == NO_SERVICE else judge_dns(client, known, name, said)
 
 
 def work(call) -> dict:

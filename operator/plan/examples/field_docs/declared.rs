@@ -94,7 +94,7 @@ pub const CLUSTERS: &[Declared] = &[
         effect: Some(Effect::Restart),
         steps: &[Step::Addons],
         remark: "kube-proxy on all Nodes; connections through Services may \
-                 [fail for a moment](operations/change.md#the-mode-of-kube-proxy)",
+                 [fail for a moment](operations/change.md#the-mode-of-kube-proxy). An edit from or to `None` is refused",
     },
     beside(
         "configuration.machine.{dnsServers,searchDomains}",

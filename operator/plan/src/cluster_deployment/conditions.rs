@@ -266,13 +266,18 @@ fn addons(state: &ClusterState<'_>) -> Statement {
     if state.installed.is_none() {
         return stated(Some(false), Reason::NotInstalled, NOT_INSTALLED.into());
     }
-    let bad = ["coredns", "kube-proxy"].into_iter().find_map(|name| match state.component(name) {
+    // Another DaemonSet of that name is its owner's.
+    let (names, all): (&[&str], &str) = match state.deployment.spec.has_kube_proxy() {
+        true => (&["coredns", "kube-proxy"], "coredns and kube-proxy are rolled out"),
+        false => (&["coredns"], "coredns is rolled out; the network plugin serves Services"),
+    };
+    let bad = names.iter().find_map(|name| match state.component(name) {
         Some((false, message)) => Some(format!("{name}: {message}")),
         _ => None,
     });
     match bad {
         Some(message) => stated(Some(false), Reason::AddonsUnhealthy, cut(message)),
-        None => stated(Some(true), Reason::RolledOut, "coredns and kube-proxy are rolled out".into()),
+        None => stated(Some(true), Reason::RolledOut, all.into()),
     }
 }
 

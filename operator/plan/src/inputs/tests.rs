@@ -140,6 +140,24 @@ fn an_install_knows_its_members_in_the_order_of_their_ordinals() {
 }
 
 #[test]
+fn machines_know_whether_their_cluster_has_kube_proxy_and_its_mode_alone_where_it_has() {
+    for (mode, configuration, remove) in [
+        ("mode: None", None, Some(json!(true))),
+        ("mode: nftables", Some(json!({"mode": "nftables"})), None),
+        ("", Some(json!({})), None),
+    ] {
+        let spec = format!("configuration: {{kubeProxy: {{{mode}}}}}");
+        for (intent, steps, host) in [("Install", "control-plane, addons", "c1"), ("Join", "node, post-install", "w1")]
+        {
+            let deployment = deployment(&spec, "firstControlPlane: m-z");
+            let vars = build_in(&deployment, &run(intent, steps, host, "")).unwrap().vars;
+            assert_eq!(vars.get("kube_proxy_configuration"), configuration.as_ref(), "{mode}");
+            assert_eq!(vars.get("kube_proxy_remove"), remove.as_ref(), "{mode}");
+        }
+    }
+}
+
+#[test]
 fn a_join_works_on_its_own_host_and_knows_the_rest_from_status() {
     let deployment = deployment(
         "etcd: {topology: Dedicated, replicas: 1}, networking: {podCIDR: 10.1.0.0/16}",

@@ -165,10 +165,12 @@ fn cluster_variables(deployment: &ClusterDeployment, intent: Intent) -> BTreeMap
     let components = components::variable(deployment, intent).filter(|_| provisions);
     let source = spec.artifacts.as_ref().map(|artifacts| artifacts.url.trim_end_matches('/'));
     let kube_proxy = spec.configuration.as_ref().and_then(|configuration| configuration.kube_proxy.as_ref());
+    let has_kube_proxy = spec.has_kube_proxy();
     let sometimes = [
         ("components", components),
         ("artifacts_url", source.map(|url| json!(url))),
-        ("kube_proxy_configuration", kube_proxy.map(|kube_proxy| json!(kube_proxy))),
+        ("kube_proxy_configuration", kube_proxy.filter(|_| has_kube_proxy).map(|kube_proxy| json!(kube_proxy))),
+        ("kube_proxy_remove", (!has_kube_proxy).then(|| json!(true))),
     ];
     named(always.into_iter().chain(present(sometimes)))
 }

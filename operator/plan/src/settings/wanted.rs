@@ -38,10 +38,12 @@ impl Wanted {
     }
 }
 
-/// A digest of what is configured of kube-proxy, if anything is.
+/// A digest of what is configured of kube-proxy, if anything is. A cluster without it is made so, and nothing is ever
+/// brought to it.
 fn kube_proxy(deployment: &ClusterDeployment) -> Option<(String, String)> {
     let kube_proxy = deployment.spec.configuration.as_ref()?.kube_proxy.as_ref()?;
-    (*kube_proxy != KubeProxySettings::default()).then(|| (KUBE_PROXY.to_owned(), digest(kube_proxy)))
+    let is_configured = deployment.spec.has_kube_proxy() && *kube_proxy != KubeProxySettings::default();
+    is_configured.then(|| (KUBE_PROXY.to_owned(), digest(kube_proxy)))
 }
 
 /// A digest of the endpoints of an external etcd, whatever their order.

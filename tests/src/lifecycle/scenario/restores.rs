@@ -103,6 +103,7 @@ pub async fn dedicated(stage: &mut Stage<'_>) -> Result<Seen> {
     drop(writer);
     restore.has_the_data_of_the_backup(stage).await?;
     etcd_members(stage, Role::Etcd, members).await?;
+    stage.stays_without_kube_proxy().await?;
     restore.ends(stage).await?;
     Ok(seen)
 }

@@ -135,8 +135,9 @@ async fn each(stage: &mut Stage<'_>, subjects: &[&str]) -> Result<Seen> {
     let nodes = stage.ready(planes + stage.workers_wished()).await?;
     let nodes = node_names(&nodes);
     let [first, .., last] = nodes.as_slice() else { bail!("there is one Node: {nodes:?}") };
-    // kube-proxy and CoreDNS have learnt of a Service that is new.
+    // kube-proxy, or what stands in its place, and CoreDNS have learnt of a Service that is new.
     workload::service_answers(&client, first, last, Duration::from_secs(120)).await?;
+    stage.stays_without_kube_proxy().await?;
     guards::hold(&stage.machines)?;
     Ok(Seen { took, text: told.join("; ") })
 }

@@ -77,6 +77,7 @@ async fn upgraded(stage: &mut Stage<'_>, to: &str) -> Result<Seen> {
     let nodes = stage.ready(planes + stage.workers_wished()).await?;
     stage.connected().await?;
     upgrades::is_everywhere(&client, &nodes, to).await?;
+    stage.stays_without_kube_proxy().await?;
     etcd_as_wanted(stage).await?;
     api_servers(stage, planes).await?;
     healthy(stage.scenario, CLUSTER).await?;

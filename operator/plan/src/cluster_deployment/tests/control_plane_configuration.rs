@@ -118,6 +118,30 @@ fn the_mode_of_kube_proxy_is_brought_once_for_the_cluster_and_taken_back() {
 }
 
 #[test]
+fn a_cluster_without_kube_proxy_is_well_without_it_and_nothing_of_it_is_ever_brought() {
+    let network = "networking: {plugin: {name: manifests, manifestsRef: {name: net}}}";
+    let spec = format!("{SPEC}, {network}, configuration: {{kubeProxy: {{mode: None}}}}");
+    let (mut world, mut seen) = (built(&spec, 5), 0);
+    let addons = |world: &World| {
+        let status = world.deployment.status.clone().unwrap();
+        let told = conditions::find(&status.conditions, condition::ADDONS_READY).unwrap();
+        (told.status.clone(), told.message.clone())
+    };
+    assert_eq!(addons(&world), ("True".into(), "coredns is rolled out; the network plugin serves Services".into()));
+    assert!(is_up_to_date(&world));
+    // What is remembered of it is nothing, and is as good once it was lost.
+    let applied = |world: &World| world.deployment.status.clone().unwrap().applied_manifests;
+    assert!(applied(&world).is_none_or(|applied| applied.kube_proxy.is_none()));
+    configure(&mut world, json!({"kubeProxy": {"mode": "None"}, "scheduler": {"extraArgs": {"v": "4"}}}));
+    let runs = configured(&world, &mut seen);
+    assert_eq!(sorted(&runs), hosts(&world, Role::ControlPlane), "{runs:?}");
+    assert!(runs.iter().all(|(_, steps)| *steps == [Step::ControlPlaneConfiguration]), "{runs:?}");
+    assert!(is_up_to_date(&world));
+    let with = built(SPEC, 4);
+    assert_eq!(addons(&with), ("True".into(), "coredns and kube-proxy are rolled out".into()));
+}
+
+#[test]
 fn etcd_is_configured_where_its_members_are_and_before_the_control_plane() {
     let (mut world, mut seen) = (built(SPEC, 4), 0);
     let both = json!({"etcd": {"quotaBackendBytes": 4_294_967_296_i64}, "apiServer": {"maxRequestsInflight": 800}});
