@@ -170,7 +170,7 @@ fn cluster_variables(deployment: &ClusterDeployment, intent: Intent) -> BTreeMap
         ("components", components),
         ("artifacts_url", source.map(|url| json!(url))),
         ("kube_proxy_configuration", kube_proxy.filter(|_| has_kube_proxy).map(|kube_proxy| json!(kube_proxy))),
-        ("kube_proxy_remove", (!has_kube_proxy).then(|| json!(true))),
+        ("kube_proxy_remove", (!has_kube_proxy).then_some(json!(true))),
     ];
     named(always.into_iter().chain(present(sometimes)))
 }
