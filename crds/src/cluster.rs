@@ -54,7 +54,8 @@ pub struct NodeCounts {
 #[derive(Serialize, Deserialize, Clone, Debug, PartialEq, Eq, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ComponentHealth {
-    /// `kube-apiserver`, `etcd`, `kube-controller-manager`, `kube-scheduler`, `coredns`, `kube-proxy` where there is one.
+    /// `kube-apiserver`, `etcd`, `kube-controller-manager`, `kube-scheduler`, `coredns`; where there is one,
+    /// `kube-proxy`.
     #[schemars(length(max = 63))]
     pub name: String,
     /// Whether it works.

@@ -1,4 +1,4 @@
-//! A network of the owner's: a plugin given as manifests, and beside it what serves Services in the place of kube-proxy.
+//! A network of the owner's: a plugin given as manifests, and beside it what serves Services in place of kube-proxy.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

@@ -14,7 +14,8 @@ pub struct KubeProxySettings {
     pub mode: Option<KubeProxyMode>,
 }
 
-/// With which rules of the kernel kube-proxy works, if there is one. Its mode `ipvs` is deprecated from Kubernetes 1.35 on.
+/// With which rules of the kernel kube-proxy works, if there is one. Its mode `ipvs` is deprecated from Kubernetes
+/// 1.35 on.
 #[derive(Serialize, Deserialize, Clone, Copy, Debug, PartialEq, Eq, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum KubeProxyMode {

@@ -46,8 +46,8 @@ pub enum Profile {
     Beginnings,
     /// Three control planes behind a load balancer and two workers, with the lab's oldest version of Kubernetes.
     OlderMinor,
-    /// One control plane and one worker, etcd on three machines of its own, with the lab's older minor of Kubernetes, and
-    /// a network of the owner's without kube-proxy.
+    /// One control plane and one worker, etcd on three machines of its own, with the lab's older minor of Kubernetes,
+    /// and a network of the owner's without kube-proxy.
     OlderDedicated,
     /// Three control planes behind a load balancer and two workers.
     Changes,
