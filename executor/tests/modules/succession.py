@@ -4,7 +4,7 @@ import json
 import pathlib
 import sys
 
-from ansible_collections.clusterwright.cluster.plugins.module_utils import certificate_places, succession
+from ansible_collections.clusterwright.cluster.plugins.module_utils import certificate_places, membership, succession
 from ansible_collections.clusterwright.cluster.plugins.module_utils.failure import StepFailure
 
 place = pathlib.Path(sys.argv[1]) / "ca.crt"
@@ -35,7 +35,10 @@ assert not refused(NEW, there="no certificate")
 # Line ends are no difference.
 assert not refused(OLD, there=pem(OLD).replace("\n", "\r\n"))
 # What is skipped is refused, and a Secret of before as well.
-assert "nothing was changed" in refused(NEW, there=pem(OLD))
+assert "Put into the cluster's Secret what" in refused(NEW, there=pem(OLD))
+membership.CLUSTER = f"{place}.json"
+pathlib.Path(membership.CLUSTER).write_text('{"identity": "a", "name": "prod-a"}', encoding="ascii")
+assert "nothing was changed. Put into Secret prod-a-pki what" in refused(NEW, there=pem(OLD))
 assert str(place) in refused(OLD, there=pem(NEW) + pem(OLD)[:20])
 # Of public keys the same holds, and of other files nothing.
 place.write_text(pem(OLD).replace("CERTIFICATE", "PUBLIC KEY"), encoding="ascii")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from ansible_collections.clusterwright.cluster.plugins.module_utils import certificate_places, encryption_keys
+from ansible_collections.clusterwright.cluster.plugins.module_utils import certificate_places, encryption_keys, membership
 from ansible_collections.clusterwright.cluster.plugins.module_utils.failure import StepFailure
 from ansible_collections.clusterwright.cluster.plugins.module_utils.machine import text
 
@@ -33,6 +33,12 @@ def check(entries: list, paths: tuple) -> None:
         if entry["path"] in paths and is_cut_off(entry["path"], text(entry["path"]), entry["content"]):
             raise StepFailure(
                 "AuthorityReplaced",
-                f"{entry['path']} has an authority or key that is not among those of the run: nothing was changed. Put into the cluster's Secret"
-                " what its machines have, e.g. from a newer backup; to have it replaced, have it rotated",
+                f"{entry['path']} has an authority or key that is not among those of the run: nothing was changed. Put into {secret()} what the"
+                " cluster's machines have, e.g. from a newer backup; to have it replaced, have it rotated",
             )
+
+
+def secret() -> str:
+    """The Secret of the cluster's keys, by its name where the machine knows it."""
+    name = membership.read(membership.CLUSTER).get("name")
+    return f"Secret {name}-pki" if name else "the cluster's Secret"
