@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use k8s_openapi::ByteString;
 use plan::encryption::Scheme;
-use plan::rotation::{Move, Ring, Subject};
+use plan::rotation::{Authorities, Move, Subject};
 
 use super::authority::Authority;
 use super::certificate::Certificate;
@@ -126,16 +126,16 @@ impl Pki {
         })
     }
 
-    /// What everybody may know of them.
-    pub fn seen(&self) -> BTreeMap<Subject, Ring> {
-        [
+    /// What everybody may know of them; how often each was rotated stands beside them.
+    pub fn seen(&self) -> Authorities {
+        let rings = [
             (Subject::Ca, self.kubernetes.seen()),
             (Subject::FrontProxyCa, self.front_proxy.seen()),
             (Subject::EtcdCa, self.etcd.seen()),
             (Subject::ServiceAccountKey, self.service_account.seen()),
             (Subject::EncryptionKey, self.encryption.seen()),
-        ]
-        .into()
+        ];
+        Authorities { rings: rings.into(), rotated: BTreeMap::new(), encryption: self.encryption.succession() }
     }
 
     /// What a run on control planes gets, by the names of its Secret's keys. etcd's private key goes to no machine.

@@ -21,11 +21,8 @@ use crate::execute;
 pub fn seen(secret: &Secret) -> Authorities {
     let data = secret.data.clone().unwrap_or_default();
     let pki = Pki::from_data(&secret.name_any(), &data).ok();
-    Authorities {
-        rings: pki.as_ref().map(Pki::seen).unwrap_or_default(),
-        rotated: request::rotated(&secret.metadata),
-        encryption: pki.as_ref().map(|pki| pki.encryption.succession()).unwrap_or_default(),
-    }
+    let seen = pki.as_ref().map(Pki::seen).unwrap_or_default();
+    Authorities { rotated: request::rotated(&secret.metadata), ..seen }
 }
 
 /// Makes a move, where nobody has written the Secret meanwhile.

@@ -155,7 +155,7 @@ async fn cluster_seen<'a>(
             let message = plan::cluster_deployment::pki::missing(deployment);
             return Ok(Err(InputsProblem::waits(Reason::PKIMissing, message)));
         };
-        authorities.rings = pki.seen();
+        authorities = pki.seen();
         ca_cert_hash = Some(pki.ca_cert_hash().doing(|| format!("hash the certificate authority of cluster {name}"))?);
     }
     let addons = deployment.spec.addon_manifests();

@@ -16,6 +16,7 @@ const JOB: &str = "jobs/fleet/r";
 const POD: &str = "pods/fleet/r-pod";
 const HOST: &str = "hosts/fleet/h";
 
+mod authorities;
 mod external_etcd;
 mod faults;
 mod frozen;
