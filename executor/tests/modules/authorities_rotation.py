@@ -69,10 +69,14 @@ def status(pair=None, token="", path="/api/v1/namespaces/default", headers=()):
 
 
 def began(before, expected):
-    """What began since then, in this order. While an API server is away the others may end by themselves, and begin before it with the
+    """What began since then, of what is expected. While an API server is away the others may end by themselves, and begin before it with the
     files that are there: nothing is owed for them then, and the order is authorities_cut_off.py's to prove."""
     found = kubelet.starts[before:]
-    return [name for name in expected if name in found] if "kube-apiserver" in expected else found
+    return sorted({name for name in expected if name in found} if "kube-apiserver" in expected else found)
+
+
+# Those that know this machine's API server alone follow it.
+ALL = ["kube-apiserver", "kube-controller-manager", "kube-scheduler"]
 
 
 def brought(state, starts, check=True):
@@ -85,11 +89,11 @@ def brought(state, starts, check=True):
     result, failure = state.play()
     assert failure is None, f"{failure.reason}: {failure.message}"
     assert result["changed"], result["msg"]
-    assert began(before, starts) == starts, (kubelet.starts[before:], result["msg"])
+    assert began(before, starts) == sorted(starts), (kubelet.starts[before:], result["msg"])
     for again in (True, False):
         result, failure = state.play(check=again)
         assert failure is None and not result["changed"], (failure and failure.message, result)
-    assert began(before, starts) == starts, "a second time nothing is due"
+    assert began(before, starts) == sorted(starts), "a second time nothing is due"
     assert not kubelet.failure, kubelet.failure
 
 
@@ -131,7 +135,8 @@ def the_signer_has_a_file_of_its_own():
     result, failure = configured()
     assert failure is None and result["changed"], failure and failure.message
     # The kubelet is helped along.
-    assert began(before, ["kube-apiserver", "kube-controller-manager"]) == ["kube-apiserver", "kube-controller-manager"], kubelet.starts[before:]
+    both = ["kube-apiserver", "kube-controller-manager"]
+    assert began(before, both) == both, kubelet.starts[before:]
     assert f"--cluster-signing-cert-file={PKI}/ca-signer.crt" in component_process.flags(component_process.pids("kube-controller-manager")[0])
     assert not configured(True)[0]["changed"]
     result, failure = state.play()
@@ -210,14 +215,14 @@ def the_service_account_key_is_replaced(state):
     old = token()
     assert asks(old) == 403
     both = state.but(sa=(1, 2))
-    brought(both, ["kube-apiserver"])
+    brought(both, ALL)
     assert asks(old) == 403 and asks(token()) == 403
     sign = both.but(sa=(2, 1))
-    brought(sign, ["kube-apiserver", "kube-controller-manager"])
+    brought(sign, ALL)
     new = token()
     assert asks(old) == 403 and asks(new) == 403
     only = sign.but(sa=(2,))
-    brought(only, ["kube-apiserver"])
+    brought(only, ALL)
     assert (asks(old), asks(new), asks(token())) == (401, 403, 403)
     return only
 
@@ -230,7 +235,7 @@ def etcds_authority_is_replaced(state):
         member.end()
         member = Member(state)
         # Only another content is read anew; in which order the two are makes no difference, and is not looked at.
-        brought(state, ["kube-apiserver"], check=False)
+        brought(state, ALL, check=False)
         assert status(admin(2)) == 200
     return state
 

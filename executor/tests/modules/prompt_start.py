@@ -117,10 +117,15 @@ def one_that_is_started_anew_is_not_held_back():
     component_process.end = end
     units.systemctl = systemctl
     prompt_start.PATIENCE_SECONDS = 0.2
-    prompt_start.start_anew(SCHEDULER)
+    prompt_start.start_anew([SCHEDULER])
     assert ended == [SCHEDULER] and restarts == [], "the kubelet has started it by itself"
-    prompt_start.start_anew(APISERVER)
+    prompt_start.start_anew([APISERVER])
     assert ended == [SCHEDULER, APISERVER] and restarts == [{APISERVER: [], SCHEDULER: [32]}]
+    ended.clear()
+    restarts.clear()
+    running[SCHEDULER] = [2]
+    prompt_start.start_anew([SCHEDULER, APISERVER])
+    assert ended == [SCHEDULER, APISERVER] and restarts == [{APISERVER: [], SCHEDULER: [32]}], "the kubelet is restarted once for both"
 
 
 for check in (

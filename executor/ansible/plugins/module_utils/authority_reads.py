@@ -19,6 +19,9 @@ from ansible_collections.clusterwright.cluster.plugins.module_utils import (
 )
 
 KUBELET = "kubelet"
+# They know this machine's API server alone. Once it has been away twice within two minutes, they wait for up to a minute before they list
+# Nodes and their Leases again: the controller manager, if it leads, would call Nodes silent meanwhile. Those that begin list at once.
+FOLLOWERS = ("kube-controller-manager", "kube-scheduler")
 
 
 def paths(name: str) -> list:
@@ -36,8 +39,15 @@ def paths(name: str) -> list:
 
 
 def names() -> list:
-    """Those that are on this machine, in the order in which they are started anew."""
+    """Those that are on this machine."""
     return [*control_plane.present(), KUBELET]
+
+
+def turns() -> list:
+    """The same, in the order in which they are started anew: those of one turn at once."""
+    present = control_plane.present()
+    turns = [[name for name in present if name not in FOLLOWERS], [name for name in present if name in FOLLOWERS], [KUBELET]]
+    return [turn for turn in turns if turn]
 
 
 def states(name: str) -> list:
@@ -67,9 +77,9 @@ def remember(name: str) -> None:
         restarts.remember(record(name), running[0], paths(name))
 
 
-def start_anew(name: str) -> None:
-    """Has it begin again; until it is healthy is another matter."""
-    if name == KUBELET:
+def start_anew(turn: list) -> None:
+    """Has them begin again; until they are healthy is another matter."""
+    if KUBELET in turn:
         prompt_start.start_now()
     else:
-        prompt_start.start_anew(name)
+        prompt_start.start_anew(turn)

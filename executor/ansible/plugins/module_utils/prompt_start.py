@@ -57,13 +57,14 @@ def start_now() -> None:
     units.systemctl("restart", KUBELET, what=f"restart {KUBELET}")
 
 
-def start_anew(component: str) -> None:
-    """Ends the component's process, and has the kubelet start it as soon as it has ended: one that has been started lately would wait for
-    10 s to 5 min."""
-    former = set(component_process.pids(component))
-    component_process.end(component)
-    wait_until(lambda: not former & set(component_process.pids(component)), END_SECONDS)
-    if not wait_until(lambda: component_process.pids(component), PATIENCE_SECONDS):
+def start_anew(components: list) -> None:
+    """Ends the components' processes, and has the kubelet start them as soon as they have ended: one that has been started lately would wait
+    for 10 s to 5 min."""
+    former = {pid for name in components for pid in component_process.pids(name)}
+    for name in components:
+        component_process.end(name)
+    wait_until(lambda: not former & {pid for name in components for pid in component_process.pids(name)}, END_SECONDS)
+    if not wait_until(lambda: all(component_process.pids(name) for name in components), PATIENCE_SECONDS):
         start_now()
 
 

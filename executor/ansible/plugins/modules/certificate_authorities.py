@@ -136,14 +136,17 @@ class Machine:
         return changed
 
     def start_anew(self, well: list) -> list:
-        """Starts anew what has read something else, one after the other; their names."""
-        acted = []
-        for name in authority_reads.names():
-            if authority_reads.is_owed(name):
-                acted.append(name)
-                authority_reads.start_anew(name)
-                self.wait(lambda name=name: self.not_back(name, well))
-            authority_reads.remember(name)
+        """Starts anew what has read something else, and what follows an API server that was; their names."""
+        acted: list = []
+        for turn in authority_reads.turns():
+            follows = control_plane.APISERVER in acted and turn != [authority_reads.KUBELET]
+            due = [name for name in turn if follows or authority_reads.is_owed(name)]
+            if due:
+                acted += due
+                authority_reads.start_anew(due)
+                self.wait(lambda due=due: [why for name in due for why in self.not_back(name, well)])
+            for name in turn:
+                authority_reads.remember(name)
         return acted
 
     def not_back(self, name: str, well: list) -> list:

@@ -105,6 +105,13 @@ fn secrets(
     is_due.then(|| Difference::new(&field, Step::RewriteSecrets, true, &ring.fingerprint()))
 }
 
+/// Whether Pods of the machine trust the former authority alone, and are started anew once all machines trust the next
+/// one.
+pub(super) fn restarts_pods_later(state: &ClusterState<'_>, machine: &ClusterMachine<'_>) -> bool {
+    let ring = state.observed.authorities.rings.get(&Subject::Ca).filter(|ring| ring.stage == Stage::Trust);
+    ring.is_some_and(|ring| recorded(machine).and_then(|applied| applied.authorities.get(PODS)) != Some(&ring.trust()))
+}
+
 /// Whether all machines trust the next authority of Kubernetes, which does not sign yet.
 pub(super) fn is_trusted(state: &ClusterState<'_>) -> bool {
     is_everywhere(state, Subject::Ca, Stage::Trust)

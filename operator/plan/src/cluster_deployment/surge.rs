@@ -5,6 +5,7 @@ use crds::placement::WorkerSet;
 use crds::step::Role;
 use crds::{MachineSet, ObjectExt, names};
 
+use super::rotating;
 use super::state::{ClusterMachine, ClusterState};
 use crate::claims;
 use crate::departure::is_healthy;
@@ -13,7 +14,10 @@ use crate::int_or_percent::{Rounded, int_or_percent};
 /// How many machines more than its `replicas` a set of workers is to have now.
 pub(super) fn wanted(state: &ClusterState<'_>, workers: &WorkerSet) -> i32 {
     let Some(set) = state.set(&names::worker_set(&state.name, &workers.name)) else { return 0 };
-    let is_wanted = is_drained_soon(state, set) && (set.spec.surge > 0 || state.rollout.is_open());
+    let is_wanted = match set.spec.surge > 0 {
+        true => is_drained_soon(state, set) || is_drained_later(state, set),
+        false => is_drained_soon(state, set) && state.rollout.is_open(),
+    };
     if is_wanted { most(workers, set) } else { 0 }
 }
 
@@ -56,6 +60,11 @@ fn is_drained_soon(state: &ClusterState<'_>, set: &MachineSet) -> bool {
     }
     let is_their_turn = state.outdated.iter().all(|outdated| outdated.machine.machine.spec.role == Role::Worker);
     is_their_turn && state.outdated.iter().any(|outdated| is_of(set, &outdated.machine) && outdated.drains())
+}
+
+/// Whether one of the set is to be drained after others, among them those that joined for it, have what goes before.
+fn is_drained_later(state: &ClusterState<'_>, set: &MachineSet) -> bool {
+    state.of_role(Role::Worker).any(|worker| is_of(set, &worker) && rotating::restarts_pods_later(state, &worker))
 }
 
 fn is_of(set: &MachineSet, worker: &ClusterMachine<'_>) -> bool {

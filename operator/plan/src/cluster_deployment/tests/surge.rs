@@ -1,8 +1,8 @@
 //! Machines that join before others of their set are drained, and leave when all is brought.
 
 use crds::cluster_deployment::Approval;
-use crds::names::condition;
-use crds::step::Role;
+use crds::names::{annotation, condition};
+use crds::step::{Intent, Role};
 use crds::{ObjectExt, conditions};
 use serde_json::json;
 
@@ -144,5 +144,22 @@ fn nothing_joins_before_the_plan_is_approved() {
     assert_eq!(watched(&mut world), (3, 3));
     approve_asked(&mut world);
     assert_eq!(watched(&mut world), (4, 3));
+    is_as_before(&world);
+}
+
+/// It lacks the next authority at first, and for as long nobody's Pods are started anew.
+#[test]
+fn a_machine_that_joins_within_a_rotation_stays_until_the_pods_of_all_others_are_started_anew() {
+    let mut world = built("1", 1);
+    world.deployment.spec.executor = serde_json::from_value(json!({"historyLimit": 100})).unwrap();
+    let joined = |world: &World| world.runs.iter().filter(|run| run.spec.intent == Intent::Join).count();
+    let before = joined(&world);
+    let annotations = world.deployment.metadata.annotations.get_or_insert_default();
+    annotations.insert(annotation::ROTATE.into(), "ca.1".into());
+    world.touch();
+    assert_eq!(watched(&mut world), (4, 3));
+    assert_eq!(joined(&world), before + 1, "{}", world.report());
+    let said = conditions::find(&world.deployment.status.as_ref().unwrap().conditions, condition::AUTHORITIES_ROTATED);
+    assert_eq!(said.unwrap().reason, "WaitingForApproval", "{:?}\n{}", said, world.report());
     is_as_before(&world);
 }
