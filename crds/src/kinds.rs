@@ -6,9 +6,11 @@ macro_rules! for_every_kind {
     ($each:ident) => {
         $each! {
             $crate::Host,
+            $crate::HostPool,
             $crate::ClusterDeployment,
             $crate::MachineSet,
             $crate::Machine,
+            $crate::MachineRequest,
             $crate::Cluster,
             $crate::PlaybookRun,
             $crate::RemediationPolicy,

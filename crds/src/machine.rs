@@ -72,8 +72,9 @@ pub struct MachineSpec {
     /// Keys of Host labels over whose values the set's machines are spread.
     #[serde(default, skip_serializing_if = "SpreadKeys::is_empty")]
     pub spread_by: SpreadKeys,
-    /// Kubernetes version wanted, without `v`.
-    pub kubernetes_version: KubernetesVersion,
+    /// Kubernetes version wanted, without `v`. Default: that of its ClusterDeployment, whatever it becomes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kubernetes_version: Option<KubernetesVersion>,
     /// Labels of the node; those of a Machine of a set follow its template.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend("maxProperties" = 64))]

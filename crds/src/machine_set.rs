@@ -195,9 +195,13 @@ pub struct MachineSetStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 1024))]
     pub message: Option<String>,
-    /// Machines that exist and are not being deleted.
+    /// Machines that exist and are not being deleted, without those of MachineRequests.
     #[serde(default)]
     pub replicas: i32,
+    /// Machines of MachineRequests for the set that exist and are not being deleted. They are beside `replicas`: the
+    /// set neither makes nor deletes them.
+    #[serde(default)]
+    pub requested_replicas: i32,
     /// Machines that are Ready.
     #[serde(default)]
     pub ready_replicas: i32,

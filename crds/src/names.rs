@@ -18,6 +18,10 @@ pub mod label {
     pub const CLUSTER: &str = "clusterwright.dev/cluster";
     /// The MachineSet that a Machine belongs to.
     pub const MACHINE_SET: &str = "clusterwright.dev/machine-set";
+    /// The MachineRequest that a Machine was made for, in whose set it is beside the set's own.
+    pub const MACHINE_REQUEST: &str = "clusterwright.dev/machine-request";
+    /// On a HostPool that the operator made because somebody asks for its selector: `true`. It goes when nobody does.
+    pub const AUTOMATIC: &str = "clusterwright.dev/automatic";
     /// The role of a Machine or MachineSet.
     pub const ROLE: &str = "clusterwright.dev/role";
     /// The PlaybookRun that an object belongs to.
@@ -42,6 +46,10 @@ pub mod label {
 pub mod annotation {
     /// Ordinal of a Machine in its set.
     pub const ORDINAL: &str = "clusterwright.dev/ordinal";
+    /// On Machines of a MachineRequest: its UID. One made anew under the same name has Machines of its own.
+    pub const MACHINE_REQUEST_UID: &str = "clusterwright.dev/machine-request-uid";
+    /// On Machines of a MachineRequest: its `spec.requestID`.
+    pub const REQUEST_ID: &str = "clusterwright.dev/request-id";
     /// On a Node: whom its machine asks, as JSON, to find out whether its Pods reach others and the DNS.
     pub const NETWORK_PROBE: &str = "clusterwright.dev/network-probe";
     /// On a Node: which of its taints are its Machine's, as `key:Effect`, several separated by commas.
@@ -127,6 +135,8 @@ pub mod annotation {
 pub mod finalizer {
     /// On Machines: the Host is given back first.
     pub const MACHINE: &str = "clusterwright.dev/release-host";
+    /// On MachineRequests: their Machines are given back first, or left to their set.
+    pub const MACHINE_REQUEST: &str = "clusterwright.dev/machines-returned";
     /// On ClusterDeployments: the machines go first.
     pub const CLUSTER_DEPLOYMENT: &str = "clusterwright.dev/machines-released";
     /// On Hosts that are claimed.
@@ -242,7 +252,12 @@ pub mod condition {
     pub const REBUILDING: &str = "Rebuilding";
     /// The run has succeeded and its outcome is recorded.
     pub const COMPLETE: &str = "Complete";
-    /// The run has ended without success and its outcome is recorded; only there once it has.
+    /// Every machine that was requested has become Ready; `False` until then, or for good once it was answered.
+    pub const FULFILLED: &str = "Fulfilled";
+    /// When the request was answered, some of its machines were Ready; only there once that is so.
+    pub const PARTIALLY_FULFILLED: &str = "PartiallyFulfilled";
+    /// The run has ended without success and its outcome is recorded, or a request was answered with no machine Ready;
+    /// only there once it has.
     pub const FAILED: &str = "Failed";
     /// The stored backup was verified: it is what was written; only there where `spec.verify` asks for it.
     pub const VERIFIED: &str = "Verified";

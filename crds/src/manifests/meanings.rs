@@ -19,6 +19,7 @@ use crate::etcd_restore::RestorePhase;
 use crate::host::{HostKeyPolicy, HostPhase, QuarantineReason};
 use crate::inputs::Severity;
 use crate::machine::{DrainReason, MachinePhase};
+use crate::machine_request::{OnDelete, RequestAnswer, RequestedMachineState};
 use crate::machine_set::{DeletionOrder, MachineSetMode};
 use crate::networking::{EndpointProvider, NetworkPluginName};
 use crate::placement::{LabelOperator, TaintEffect};
@@ -55,10 +56,13 @@ pub(super) fn all() -> Vec<Meanings> {
         meanings::<MachinePhase>(),
         meanings::<MachineSetMode>(),
         meanings::<NetworkPluginName>(),
+        meanings::<OnDelete>(),
         meanings::<PlannedOperation>(),
         meanings::<QuarantineReason>(),
         meanings::<RecoveryStrategy>(),
         meanings::<RemediationAction>(),
+        meanings::<RequestAnswer>(),
+        meanings::<RequestedMachineState>(),
         meanings::<RestorePhase>(),
         meanings::<Role>(),
         meanings::<RunPhase>(),

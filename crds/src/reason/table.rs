@@ -51,7 +51,7 @@ reasons! {
     AllMachinesLost Warning [MACHINES_LOST READY REBUILDING]
         "Neither the API nor any machine of the cluster has answered for `spec.recovery.lostAfterSeconds`."
         "Bring a machine back, or set `spec.recovery.strategy: Rebuild`, which loses the cluster's data unless its etcd is external.";
-    AllReady Normal [CONTROL_PLANE_READY ETCD_READY MACHINES_READY READY WORKERS_READY]
+    AllReady Normal [CONTROL_PLANE_READY ETCD_READY FULFILLED MACHINES_READY READY WORKERS_READY]
         "All that is wanted is there, and Ready."
         "";
     AnsibleFailed Warning []
@@ -227,7 +227,7 @@ reasons! {
     ClusterDNSUnreachable Warning [HEALTHY NETWORK_READY]
         "Pods of the machine do not reach the cluster's DNS."
         "Look at CoreDNS, at kube-proxy, or what stands in its place, and at the network plugin on that machine.";
-    ClusterDeleting Progressing [COMPLETE HOST_CLAIMED READY SCALING_UP]
+    ClusterDeleting Progressing [COMPLETE FAILED FULFILLED HOST_CLAIMED PARTIALLY_FULFILLED READY SCALING_UP]
         "The cluster is being deleted."
         "";
     ClusterHealthy Normal [READY]
@@ -239,7 +239,7 @@ reasons! {
     ClusterNameMissing Warning [FAILED]
         "The run changes machines and names no cluster."
         "Make a new run with `spec.clusterName`.";
-    ClusterNotFound Warning [COMPLETE HOST_CLAIMED READY SCALING_UP]
+    ClusterNotFound Warning [COMPLETE FULFILLED HOST_CLAIMED READY SCALING_UP]
         "There is no ClusterDeployment of that name in the namespace."
         "Make it, or delete the object that names it.";
     ClusterNotThereYet Progressing [NODE_READY]
@@ -557,6 +557,9 @@ reasons! {
     HostTaken Warning [HOST_CLAIMED READY]
         "Another Machine has the Host that this one names."
         "Delete one of the two.";
+    HostsFree Normal [HOSTS_AVAILABLE]
+        "Hosts of the pool can be claimed."
+        "";
     IdentityDoesNotMatch Warning [COMPLETE FAILED]
         "The backup cannot be decrypted with the identity that was given: it was encrypted for others."
         "Give the identity of one of the recipients that it was taken for, in a new EtcdRestore.";
@@ -728,6 +731,9 @@ reasons! {
     MachineReplaced Warning [FAILED]
         "The Host was claimed anew since the run was asked for."
         "Make a new run.";
+    MachineSetNotFound Warning [FULFILLED READY]
+        "The ClusterDeployment has no set of workers of that name, or its MachineSet is not there yet."
+        "Add the set to `spec.workers`, or cancel the request.";
     MachineStays Warning [FAILED]
         "A reset names a machine that is not leaving its cluster."
         "Delete the Machine instead.";
@@ -806,6 +812,9 @@ reasons! {
     NoHost Progressing [HOST_CLAIMED READY]
         "No Host of the pool suits the Machine."
         "See the MachineSet's condition `HostsAvailable`.";
+    NoHostFree Warning [HOSTS_AVAILABLE]
+        "No Host of the pool can be claimed."
+        "Add Hosts, or release quarantined ones.";
     NoLog Warning [LOG_KEPT]
         "The run's log could not be kept."
         "See the message; the Pod's log may still be there.";
@@ -983,7 +992,7 @@ reasons! {
     PassedOver Warning [HOOKS_PLAYED]
         "Hooks were not played on a machine that leaves."
         "See the message.";
-    Paused Progressing [COMPLETE DELETING FAILED HOST_CLAIMED READY SCALING_UP UP_TO_DATE]
+    Paused Progressing [COMPLETE DELETING FAILED FULFILLED HOST_CLAIMED READY SCALING_UP UP_TO_DATE]
         "Paused by a person."
         "Set `spec.paused: false` to go on.";
     Pinned Normal [HOST_KEY_VERIFIED]
@@ -1121,6 +1130,15 @@ reasons! {
     ReplicasReached Normal [SCALING_DOWN SCALING_UP]
         "There are as many machines as are wanted."
         "";
+    RequestCanceled Normal [FAILED FULFILLED PARTIALLY_FULFILLED READY]
+        "The request was canceled: it was answered with what was Ready, and the others were given back."
+        "";
+    RequestTimedOut Warning [FAILED FULFILLED PARTIALLY_FULFILLED READY]
+        "The deadline was over before all Machines were Ready: those that were not were given back."
+        "`status.machines` has the reason for each Machine; correct it and make another request.";
+    RequestedMachineDeleted Normal []
+        "A Machine that was delivered for a MachineRequest was deleted; none is made in its place."
+        "";
     ReservedVariable Warning [COMPLETE FAILED]
         "A variable has a name that is Ansible's or the operator's own."
         "Rename the variable.";
@@ -1157,6 +1175,9 @@ reasons! {
     ResultMissing Warning []
         "The run ended without a result for the machine."
         "Nothing: it is tried again.";
+    ReturningMachines Progressing [DELETING]
+        "The request is being deleted: its Machines leave, or are left to their set."
+        "";
     RolledOut Normal [ADDONS_READY]
         "CoreDNS is rolled out, and kube-proxy where the cluster has it."
         "";
@@ -1220,6 +1241,9 @@ reasons! {
     SecretsNotRewritten Warning []
         "Objects in etcd are encrypted as before still, or not at all, though the API server writes them otherwise by now."
         "The message names some, and why they could not be rewritten, e.g. since a webhook or a policy of the cluster refuses it; it is tried again.";
+    SelectorsContradict Warning [FULFILLED READY]
+        "No Host can suit both the request and its set."
+        "Make a request whose `hostSelector` can be met together with that of the set.";
     ServiceFailed Warning []
         "A service does not start, or does not answer."
         "See its journal in the message.";
@@ -1445,6 +1469,9 @@ reasons! {
     WaitingForReadinessGate Progressing [READY]
         "Everything is as wanted but a condition of `spec.readinessGates`."
         "See that condition; its own controller sets it.";
+    WaitingForRequestedMachines Progressing [FULFILLED READY]
+        "Machines of the request are not Ready yet."
+        "";
     WaitingForReset Progressing [DELETING]
         "The machine is to be cleaned."
         "";

@@ -5,6 +5,7 @@ mod allocation;
 mod host_request;
 mod identities;
 pub mod identity;
+mod narrowing;
 mod pool;
 mod shares;
 
@@ -16,6 +17,7 @@ use crds::{Host, Machine};
 pub use host_request::HostRequest;
 pub(crate) use identities::without_comment;
 pub use identities::{Double, Identities, identity_keys, is_one_machine};
+pub use narrowing::narrow;
 pub use pool::{Offer, Pool, offer, why_not};
 pub use shares::{Share, Shares};
 

@@ -19,10 +19,12 @@ use crds::names::annotation;
 use crds::references::controller_ref;
 use crds::{KubernetesVersion, Machine, MachineSet, MachineSetStatus};
 use failed_hosts::replace_failed_hosts;
-use members::{Members, labels_of};
+use members::Members;
+pub(crate) use members::labels_of;
 use scale_down::scale_down;
 use status::{Outcome, set_status};
 
+use crate::host_pool::{automatic_pool, selector_of_set};
 use crate::lifecycle::is_provisioned;
 use crate::{Next, Plan, naming};
 pub use action::Action;
@@ -56,13 +58,20 @@ pub fn plan(observed: &Observed<'_>) -> Plan<Action, MachineSetStatus> {
         let follow = |machine: &&Machine| {
             set_version(observed.set, machine).or_else(|| set_node_metadata(observed.set, machine))
         };
-        actions.extend(live.iter().filter_map(follow));
+        actions.extend(live.iter().chain(&members.requested).filter_map(follow));
     }
+    actions.extend(create_pool(observed));
     let (available, grows) = available::count(&live, observed.set.spec.min_ready_seconds, observed.now);
     let next = next.or_sooner(grows);
     let outcome = Outcome { hold: hold.as_ref(), waits, held, available };
     let (status, waits_for) = set_status(observed, &members, &outcome);
     Plan { actions, status, next, waits_for }
+}
+
+/// The pool that says how many Hosts there are for what the set selects.
+fn create_pool(observed: &Observed<'_>) -> Option<Action> {
+    let selector = selector_of_set(observed.set).filter(|_| !observed.has_pool)?;
+    Some(Action::CreateHostPool(Box::new(automatic_pool(observed.set.namespace(), selector))))
 }
 
 /// Takes over Machines that are offered and makes the rest, until none is lacking; and keeps its own in order.
@@ -85,7 +94,9 @@ fn set_version(set: &MachineSet, machine: &Machine) -> Option<Action> {
     let status = machine.status.as_ref();
     let seen = status.and_then(|status| status.kubernetes_version.as_ref());
     let may = !is_provisioned(machine) || seen.is_some_and(|seen| seen.parse() == Ok(version));
-    (may && machine.spec.kubernetes_version != version)
+    // One that has none has its cluster's.
+    let other = machine.spec.kubernetes_version.is_some_and(|wanted| wanted != version);
+    (may && other)
         .then(|| Action::SetVersion { machine: Box::new((*machine).clone()), version })
 }
 
@@ -125,9 +136,20 @@ fn create(observed: &Observed<'_>, count: usize, ordinals: &mut BTreeSet<u32>) -
 }
 
 fn machine(set: &MachineSet, version: KubernetesVersion, ordinal: u32) -> Machine {
-    let set_name = set.name();
+    let uid = set.uid();
+    let mut machine = Machine::new(&naming::machine(set.name(), uid, ordinal), machine_spec(set, Some(version)));
+    machine.metadata.namespace = set.metadata.namespace.clone();
+    machine.metadata.owner_references = controller_ref(set).map(|owner| vec![owner]);
+    machine.metadata.labels = Some(labels_of(set));
+    machine.metadata.annotations = Some(BTreeMap::from([(annotation::ORDINAL.into(), ordinal.to_string())]));
+    machine.metadata.finalizers = Some(vec![crds::names::finalizer::MACHINE.into()]);
+    machine
+}
+
+/// What a Machine of the set is like, as its template has it.
+pub(crate) fn machine_spec(set: &MachineSet, version: Option<KubernetesVersion>) -> MachineSpec {
     let template = &set.spec.template;
-    let spec = MachineSpec {
+    MachineSpec {
         cluster_name: set.spec.cluster_name.clone(),
         role: set.spec.role,
         host_ref: None,
@@ -139,15 +161,7 @@ fn machine(set: &MachineSet, version: KubernetesVersion, ordinal: u32) -> Machin
         annotations: template.annotations.clone(),
         taints: template.taints.clone(),
         drain_for: Vec::new(),
-    };
-    let uid = set.uid();
-    let mut machine = Machine::new(&naming::machine(set_name, uid, ordinal), spec);
-    machine.metadata.namespace = set.metadata.namespace.clone();
-    machine.metadata.owner_references = controller_ref(set).map(|owner| vec![owner]);
-    machine.metadata.labels = Some(labels_of(set));
-    machine.metadata.annotations = Some(BTreeMap::from([(annotation::ORDINAL.into(), ordinal.to_string())]));
-    machine.metadata.finalizers = Some(vec![crds::names::finalizer::MACHINE.into()]);
-    machine
+    }
 }
 
 #[cfg(test)]

@@ -181,11 +181,11 @@ pub(super) fn workers(state: &ClusterState<'_>, round: &Round) -> ComponentStatu
     // Those that join for a change are nobody's wish but the rollout's.
     let surge: i32 = state.sets().map(|set| set.spec.surge).sum();
     let lacks = surge == 0 || ready < wanted;
-    if let Some(machine) = state.of_role(Role::Worker).find(|machine| lacks && !machine.is_ready()) {
+    if let Some(machine) = state.workers().find(|machine| lacks && !machine.is_ready()) {
         let bad = machine.condition(condition::PROVISIONED) == Some("True");
         return ComponentStatus::of_machine(&machine, bad);
     }
-    let have = state.of_role(Role::Worker).count();
+    let have = state.workers().count();
     match i32::try_from(have).unwrap_or(i32::MAX) {
         have if have < wanted => {
             ComponentStatus::not_ready(Reason::ScalingUp, format!("{summary}; makes {} more", wanted - have), false)

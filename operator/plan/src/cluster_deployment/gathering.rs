@@ -26,7 +26,7 @@ pub(super) fn gathers(state: &ClusterState<'_>, batch: &[Target<'_>]) -> bool {
             && (machine.machine.spec.host_ref.is_some()
                 || pool.offer(&HostRequest::from_machine(machine.machine)).free > 0)
     });
-    let have = state.of_role(Role::Worker).count();
+    let have = state.workers().count();
     let about_to_be_made = i32::try_from(have).unwrap_or(i32::MAX) < state.workers_wanted();
     about_to_claim || about_to_be_made
 }

@@ -44,7 +44,7 @@ impl Counts {
     fn left(&self, state: &ClusterState<'_>, set: Option<&MachineSet>) -> usize {
         match set {
             Some(set) if surge::keeps_capacity(state, set) => {
-                self.serving.saturating_sub(usize::try_from(set.spec.replicas).unwrap_or_default())
+                self.serving.saturating_sub(state.capacity(set))
             }
             set => set.map_or(1, |set| disruption::most(set, Some(state.deployment))).saturating_sub(self.out),
         }

@@ -44,7 +44,7 @@ fn spare(state: &ClusterState<'_>, set: &MachineSet) -> usize {
         is_healthy(worker.machine) && worker.machine.spec.drain_for.is_empty() && is_of(set, worker)
     };
     let serving = state.of_role(Role::Worker).filter(takes_pods).count();
-    serving.saturating_sub(usize::try_from(set.spec.replicas).unwrap_or_default())
+    serving.saturating_sub(state.capacity(set))
 }
 
 fn most(workers: &WorkerSet, set: &MachineSet) -> i32 {

@@ -424,11 +424,11 @@ fn a_version_that_changes_before_the_install_is_followed_and_after_it_is_refused
     let mut world = World::new("controlPlane: {replicas: 1}", 0);
     world.deployment.spec.kubernetes_version = "1.35.3".parse().unwrap();
     world.settle();
-    assert_eq!(world.machines[0].spec.kubernetes_version.to_string(), "1.35.3");
+    assert_eq!(world.machines[0].spec.kubernetes_version.unwrap().to_string(), "1.35.3");
     world.deployment.spec.kubernetes_version = "1.35.4".parse().unwrap();
     world.touch();
     world.settle();
-    assert_eq!(world.machines[0].spec.kubernetes_version.to_string(), "1.35.4");
+    assert_eq!(world.machines[0].spec.kubernetes_version.unwrap().to_string(), "1.35.4");
 }
 
 #[test]

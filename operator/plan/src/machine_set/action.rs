@@ -4,11 +4,13 @@ use std::collections::BTreeMap;
 
 use crds::node_metadata::AnnotationValue;
 use crds::placement::{LabelValue, Taint};
-use crds::{KubernetesVersion, Machine};
+use crds::{HostPool, KubernetesVersion, Machine};
 
 /// One thing to do.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
+    /// Make this HostPool, once.
+    CreateHostPool(Box<HostPool>),
     /// Make this Machine, once.
     CreateMachine(Box<Machine>),
     /// Give this Machine the metadata that it has here, which makes it the set's own, if nobody has written it since.

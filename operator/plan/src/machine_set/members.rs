@@ -12,6 +12,7 @@ use super::action::Action;
 use super::observed::Observed;
 use crate::claims;
 use crate::cluster_deployment::former;
+use crate::machine_request::is_requested;
 
 /// The Machines of a set.
 pub(super) struct Members<'a> {
@@ -19,6 +20,8 @@ pub(super) struct Members<'a> {
     pub own: Vec<&'a Machine>,
     /// Nobody's, with its label: it takes them over when it lacks one, before it makes one.
     pub offered: Vec<&'a Machine>,
+    /// Those of MachineRequests for it that stay: they are beside its count.
+    pub requested: Vec<&'a Machine>,
 }
 
 impl<'a> Members<'a> {
@@ -29,9 +32,14 @@ impl<'a> Members<'a> {
         };
         let machines = observed.machines.iter().copied().filter(ours);
         let manual = set.spec.mode == MachineSetMode::Manual;
-        let (mut own, mut offered) = (Vec::new(), Vec::new());
+        let (mut own, mut offered, mut requested) = (Vec::new(), Vec::new(), Vec::new());
         for machine in machines {
             match controller_of(machine) {
+                _ if is_requested(machine) => {
+                    if is_labelled(machine, set) && is_live(machine) {
+                        requested.push(machine);
+                    }
+                }
                 Some(owner) if Some(owner) == set.metadata.uid.as_deref() => own.push(machine),
                 _ if manual && is_labelled(machine, set) => own.push(machine),
                 None if is_labelled(machine, set) && is_live(machine) && !is_former(observed, machine) => {
@@ -41,7 +49,7 @@ impl<'a> Members<'a> {
             }
         }
         offered.sort_by_key(|machine| (machine.metadata.creation_timestamp.clone(), machine.metadata.name.clone()));
-        Self { own, offered }
+        Self { own, offered, requested }
     }
 
     pub fn live(&self) -> Vec<&'a Machine> {
@@ -93,7 +101,7 @@ pub(super) fn adopt(observed: &Observed<'_>, machine: &Machine, ordinals: &mut B
 }
 
 /// The labels of the Machines of a set.
-pub(super) fn labels_of(set: &MachineSet) -> BTreeMap<String, String> {
+pub(crate) fn labels_of(set: &MachineSet) -> BTreeMap<String, String> {
     BTreeMap::from([
         (label::CLUSTER.into(), set.spec.cluster_name.clone()),
         (label::MACHINE_SET.into(), set.name().to_owned()),

@@ -15,6 +15,8 @@ pub struct Observed<'a> {
     pub machines: &'a [&'a Machine],
     /// Hosts of the namespace.
     pub hosts: &'a [&'a Host],
+    /// Whether there is a HostPool for what its template selects.
+    pub has_pool: bool,
     /// Runs of the cluster.
     pub runs: &'a [&'a PlaybookRun],
 }

@@ -90,6 +90,7 @@ pub(super) fn set_status(
         selector: Some(format!("{}={},{}={}", label::CLUSTER, set.spec.cluster_name, label::MACHINE_SET, set.name())),
         message: Some(cut(message.clone())),
         replicas: counts.replicas,
+        requested_replicas: i32::try_from(members.requested.len()).unwrap_or(i32::MAX),
         ready_replicas: counts.ready,
         available_replicas: outcome.available,
         updated_replicas: count(&|machine| is_updated(machine, version)),

@@ -4,6 +4,7 @@ use crds::ObjectExt;
 use crds::{ClusterDeployment, Machine, names};
 
 use super::members::ordinal_of;
+use crate::machine_request::is_requested;
 use crate::{claims, naming};
 
 /// The fields of the spec that its set has yet to give to this Machine; none: it has them. Machines that a platform
@@ -33,6 +34,9 @@ pub fn template_difference(deployment: &ClusterDeployment, machine: &Machine) ->
 }
 
 fn is_made_by_its_set(machine: &Machine, set: &str) -> bool {
+    if is_requested(machine) {
+        return true;
+    }
     let owners = machine.metadata.owner_references.iter().flatten();
     let mut owners = owners.filter(|owner| owner.kind == "MachineSet" && owner.name == set);
     let Some((owner, ordinal)) = owners.next().zip(ordinal_of(machine)) else {

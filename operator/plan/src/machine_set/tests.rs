@@ -41,6 +41,7 @@ fn planned(set: &MachineSet, machines: &[Machine]) -> Plan<Action, crds::Machine
         deployment: Some(&deployment()),
         machines: &machines,
         hosts: &[],
+        has_pool: true,
         runs: &[],
     })
 }
@@ -139,6 +140,7 @@ fn a_set_says_how_many_hosts_it_needs_and_how_many_are_free() {
         deployment: Some(&deployment()),
         machines: &machines.iter().collect::<Vec<_>>(),
         hosts: &hosts.iter().collect::<Vec<_>>(),
+        has_pool: true,
         runs: &[],
     });
     let told = conditions::find(&plan.status.conditions, "HostsAvailable").unwrap();
@@ -182,6 +184,7 @@ fn labels_annotations_and_taints_of_machines_follow_the_template_one_write_a_mac
 fn steps(set: &MachineSet, machines: &[Machine]) -> Vec<String> {
     let name = |machine: &Machine| machine.metadata.name.clone().unwrap();
     let told = |step| match step {
+        Action::CreateHostPool(pool) => format!("pool {}", pool.metadata.name.unwrap()),
         Action::CreateMachine(machine) => format!("create {}", super::ordinal_of(&machine).unwrap()),
         Action::Adopt(machine) => format!("adopt {} as {}", name(&machine), super::ordinal_of(&machine).unwrap()),
         Action::QuarantineHost { machine, host, .. } => format!("put {host} of {} aside", name(&machine)),
@@ -262,6 +265,7 @@ fn planned_installed(set: &MachineSet, machines: &[Machine]) -> (Vec<String>, St
         deployment: Some(&deployment),
         machines: &machines,
         hosts: &[],
+        has_pool: true,
         runs: &[],
     });
     let told = plan.actions.into_iter().map(|step| match step {
@@ -342,6 +346,7 @@ mod joining {
             deployment: Some(&deployment),
             machines: &machines.iter().collect::<Vec<_>>(),
             hosts: &hosts.iter().collect::<Vec<_>>(),
+            has_pool: true,
             runs: &runs.iter().collect::<Vec<_>>(),
         })
     }
@@ -433,6 +438,7 @@ fn while_many_are_sick_no_healthy_machine_goes_and_the_set_says_so() {
         deployment: Some(&deployment),
         machines: &machines.iter().collect::<Vec<_>>(),
         hosts: &[],
+        has_pool: true,
         runs: &[],
     });
     let sick = Action::DeleteMachine(Box::new(machines[1].clone()));
@@ -444,4 +450,49 @@ fn while_many_are_sick_no_healthy_machine_goes_and_the_set_says_so() {
         ("True", "TooManyUnhealthy", "2 healthy machines too many: 2 of 5 machines are sick at once")
     );
     assert_eq!(status.message.as_deref(), Some(down.message.as_str()));
+}
+
+fn requested(ordinal: u32) -> Machine {
+    let mut machine = platforms(ordinal);
+    annotate(&mut machine, "clusterwright.dev/machine-request-uid", "r1");
+    machine
+}
+
+#[test]
+fn machines_of_a_request_are_beside_the_sets_count_and_never_deleted_or_taken_over_by_it() {
+    let machines = [machine(0, HOST, true), requested(1), requested(2)];
+    assert_eq!(steps(&set(1, ""), &machines), [] as [&str; 0]);
+    assert_eq!(steps(&set(2, ""), &machines), ["create 1"], "what is requested makes up for nothing that is lacking");
+    assert_eq!(steps(&set(0, ""), &machines), ["delete m0"]);
+    let status = planned(&set(1, ""), &machines).status;
+    assert_eq!((status.replicas, status.requested_replicas, status.ready_replicas), (1, 2, 1));
+    let manual = planned(&set(0, ", mode: Manual"), &machines[1..]).status;
+    assert_eq!((manual.replicas, manual.requested_replicas), (0, 2));
+}
+
+#[test]
+fn machines_of_a_request_follow_the_sets_labels_and_have_the_clusters_version_by_themselves() {
+    let mut set = set(1, ", template: {kubernetesVersion: 1.35.5}");
+    let (mut own, mut other) = (machine(0, HOST, true), requested(1));
+    own.spec.kubernetes_version = set.spec.template.kubernetes_version;
+    other.spec.kubernetes_version = None;
+    assert_eq!(steps(&set, &[own.clone(), other.clone()]), [] as [&str; 0]);
+    set.spec.template.labels.insert("pool".into(), crds::placement::LabelValue("fast".into()));
+    assert_eq!(steps(&set, &[own, other]), ["metadata m0", "metadata m1"]);
+}
+
+#[test]
+fn a_set_has_the_pool_made_of_what_it_selects() {
+    let set = set(0, ", template: {hostSelector: {matchLabels: {size: large}}}");
+    let plan = plan(&Observed {
+        now: Timestamp::UNIX_EPOCH,
+        set: &set,
+        deployment: Some(&deployment()),
+        machines: &[],
+        hosts: &[],
+        has_pool: false,
+        runs: &[],
+    });
+    let [Action::CreateHostPool(pool)] = plan.actions.as_slice() else { panic!("{:?}", plan.actions) };
+    assert_eq!(Some(&pool.spec.host_selector), set.spec.template.host_selector.as_ref());
 }

@@ -7,6 +7,7 @@ use crds::Reason;
 use crds::{Host, Machine, MachineSet};
 
 use crate::claims::{self, HostRequest};
+use crate::machine_request::is_requested;
 
 /// Spare Hosts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -25,7 +26,7 @@ impl Spares {
         let looking = live().filter(|machine| !holders.contains_key(machine.uid())).count();
         let mut by_set: BTreeMap<&str, usize> = BTreeMap::new();
         for machine in live() {
-            if let Some(set) = claims::set_of(machine) {
+            if let Some(set) = claims::set_of(machine).filter(|_| !is_requested(machine)) {
                 *by_set.entry(set).or_default() += 1;
             }
         }

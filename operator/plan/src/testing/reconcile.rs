@@ -116,6 +116,7 @@ impl World {
                 deployment: cached.deployment,
                 machines: &seen.machines,
                 hosts: &cached.hosts,
+                has_pool: true,
                 runs: &seen.runs,
             })
         };

@@ -46,7 +46,7 @@ fn is_upgraded(world: &World, version: &str) {
     for machine in &world.machines {
         let told = machine.status.clone().unwrap();
         assert_eq!(told.kubernetes_version.as_deref(), Some(version), "{}", machine.name());
-        assert_eq!(machine.spec.kubernetes_version.to_string(), version, "{}", machine.name());
+        assert_eq!(machine.spec.kubernetes_version.unwrap().to_string(), version, "{}", machine.name());
         assert!(machine.spec.drain_for.is_empty(), "{} is drained still", machine.name());
     }
 }

@@ -21,16 +21,17 @@ pub(super) fn statement(
     applied: Option<&AppliedSettings>,
     host: Option<&Host>,
 ) -> Statement {
-    let wanted = observed.machine.spec.kubernetes_version;
+    let of_cluster = observed.deployment.map(|deployment| deployment.spec.kubernetes_version);
+    let wanted = observed.machine.spec.kubernetes_version.or(of_cluster);
     let stated = |status: Option<bool>, reason: Reason, message: String| {
         Statement::new(condition::UP_TO_DATE, status, reason, cut(message))
     };
-    let well = match (observed.machine.spec.role, version) {
+    let well = match (observed.machine.spec.role, version.zip(wanted)) {
         (Role::Etcd, _) if done => "has no kubelet".to_owned(),
-        (Role::ControlPlane | Role::Etcd | Role::Worker, Some(version)) if version.parse() == Ok(wanted) => {
+        (Role::ControlPlane | Role::Etcd | Role::Worker, Some((version, wanted))) if version.parse() == Ok(wanted) => {
             format!("has {wanted}")
         }
-        (Role::ControlPlane | Role::Etcd | Role::Worker, Some(version)) => {
+        (Role::ControlPlane | Role::Etcd | Role::Worker, Some((version, wanted))) => {
             return stated(Some(false), Reason::OtherVersion, format!("has {version}, {wanted} is wanted"));
         }
         (Role::ControlPlane | Role::Etcd | Role::Worker, None) => {

@@ -23,6 +23,7 @@ fn shrunk(replicas: u32, max_unavailable: &str, machines: &[Machine]) -> (Vec<St
         deployment: Some(&deployment(max_unavailable)),
         machines: &machines,
         hosts: &[],
+        has_pool: true,
         runs: &[],
     });
     let name = |step: Action| match step {

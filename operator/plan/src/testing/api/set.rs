@@ -10,6 +10,8 @@ use crate::machine_set::Action;
 impl World {
     pub(super) fn apply_to_set(&mut self, action: Action) {
         match action {
+            // What it counts is nobody's to decide by.
+            Action::CreateHostPool(_) => {}
             Action::CreateMachine(mut machine) => {
                 if self.machine(machine.name()).is_none() {
                     self.stamp(&mut machine.metadata);
@@ -39,7 +41,7 @@ impl World {
             }
             Action::SetVersion { machine, version } => {
                 if let Some(machine) = self.machine(machine.name()) {
-                    machine.spec.kubernetes_version = version;
+                    machine.spec.kubernetes_version = Some(version);
                 }
             }
         }

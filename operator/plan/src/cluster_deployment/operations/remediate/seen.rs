@@ -22,6 +22,7 @@ use crate::cluster_deployment::state::{ClusterMachine, ClusterState};
 use crate::departure::is_out;
 use crate::disruption;
 use crate::etcd::{self, Health};
+use crate::machine_request;
 use crate::remediation::{self, Effort, EffortResult, MachineHealth, RemediationInput, Rule, SetSeen, Spares, State};
 
 /// Reasons of a machine that is about to be seen for the first time.
@@ -170,6 +171,9 @@ fn skipped(machine: &Machine) -> Option<String> {
 }
 
 fn irreplaceable(state: &ClusterState<'_>, machine: &Machine) -> Option<String> {
+    if let Some(request) = machine_request::request_of(machine) {
+        return Some(format!("it was made for MachineRequest {request}, which makes no other: delete it, and request another"));
+    }
     let Some(name) = claims::set_of(machine) else {
         return Some("the Machine is of no MachineSet, so that none would be made in its place".into());
     };
