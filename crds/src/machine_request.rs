@@ -10,7 +10,8 @@ use crate::placement::{HostNames, HostSelector};
 /// CEL: what may be edited is that it is canceled, once, and what becomes of its Machines.
 const IMMUTABLE_RULE: &str = "self.clusterName == oldSelf.clusterName && self.set == oldSelf.set && has(self.count) == has(oldSelf.count) && (!has(self.count) || self.count == oldSelf.count) && has(self.hosts) == has(oldSelf.hosts) && (!has(self.hosts) || self.hosts == oldSelf.hosts) && has(self.hostSelector) == has(oldSelf.hostSelector) && (!has(self.hostSelector) || self.hostSelector == oldSelf.hostSelector) && has(self.requestID) == has(oldSelf.requestID) && (!has(self.requestID) || self.requestID == oldSelf.requestID) && self.deadlineSeconds == oldSelf.deadlineSeconds";
 /// CEL on the object: what has been answered cannot be canceled.
-const CANCEL_RULE: &str = "!self.spec.cancel || oldSelf.spec.cancel || !has(self.status) || !has(self.status.answeredAt)";
+const CANCEL_RULE: &str =
+    "!self.spec.cancel || oldSelf.spec.cancel || !has(self.status) || !has(self.status.answeredAt)";
 
 /// Machines that are requested.
 #[derive(CustomResource, Serialize, Deserialize, Clone, Debug, PartialEq, KubeSchema)]

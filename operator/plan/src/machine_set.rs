@@ -96,8 +96,7 @@ fn set_version(set: &MachineSet, machine: &Machine) -> Option<Action> {
     let may = !is_provisioned(machine) || seen.is_some_and(|seen| seen.parse() == Ok(version));
     // One that has none has its cluster's.
     let other = machine.spec.kubernetes_version.is_some_and(|wanted| wanted != version);
-    (may && other)
-        .then(|| Action::SetVersion { machine: Box::new((*machine).clone()), version })
+    (may && other).then(|| Action::SetVersion { machine: Box::new((*machine).clone()), version })
 }
 
 /// Labels, annotations and taints of a Machine follow its template: its Node is written in place.

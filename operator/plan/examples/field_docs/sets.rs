@@ -66,6 +66,14 @@ fn set(spec: &Value) -> serde_json::Result<MachineSet> {
 fn actions(set: &MachineSet, machines: &[&Machine]) -> Result<Vec<Action>, Box<dyn Error>> {
     let spec = json!({"kubernetesVersion": "1.35.4", "controlPlane": {"replicas": 1}});
     let deployment = deployment(&spec)?;
-    let observed = Observed { now: AT.parse()?, set, deployment: Some(&deployment), machines, hosts: &[], has_pool: true, runs: &[] };
+    let observed = Observed {
+        now: AT.parse()?,
+        set,
+        deployment: Some(&deployment),
+        machines,
+        hosts: &[],
+        has_pool: true,
+        runs: &[],
+    };
     Ok(machine_set::plan(&observed).actions)
 }

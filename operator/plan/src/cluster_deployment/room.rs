@@ -43,9 +43,7 @@ impl Counts {
     /// How many more may be taken out of service.
     fn left(&self, state: &ClusterState<'_>, set: Option<&MachineSet>) -> usize {
         match set {
-            Some(set) if surge::keeps_capacity(state, set) => {
-                self.serving.saturating_sub(state.capacity(set))
-            }
+            Some(set) if surge::keeps_capacity(state, set) => self.serving.saturating_sub(state.capacity(set)),
             set => set.map_or(1, |set| disruption::most(set, Some(state.deployment))).saturating_sub(self.out),
         }
     }

@@ -27,7 +27,8 @@ pub(super) fn obstacle(observed: &Observed<'_>) -> Option<Obstacle> {
     let because = |reason, message: String| Some(Obstacle { reason, message });
     let cluster = &spec.cluster_name;
     let Some(deployment) = observed.deployment else {
-        let message = format!("there is no ClusterDeployment {cluster} in this namespace: make it, or cancel the request");
+        let message =
+            format!("there is no ClusterDeployment {cluster} in this namespace: make it, or cancel the request");
         return because(Reason::ClusterNotFound, message);
     };
     if deployment.is_deleting() {
@@ -45,7 +46,9 @@ pub(super) fn obstacle(observed: &Observed<'_>) -> Option<Obstacle> {
         Ok(_) => None,
         Err(why) => {
             let set = &spec.set;
-            let message = format!("spec.hostSelector and that of set {set} suit no Host: {why}; make another request, or change the set's");
+            let message = format!(
+                "spec.hostSelector and that of set {set} suit no Host: {why}; make another request, or change the set's"
+            );
             because(Reason::SelectorsContradict, message)
         }
     }
@@ -55,7 +58,10 @@ fn not_found(deployment: &ClusterDeployment, set: &str, machine_set: &str) -> St
     let sets: Vec<&str> = deployment.spec.workers.iter().map(|workers| workers.name.as_str()).collect();
     match sets.as_slice() {
         sets if sets.contains(&set) => format!("MachineSet {machine_set} is not there yet"),
-        [] => format!("spec.set: {set} is no set of workers of cluster {}, which has none: add it to its spec.workers, or cancel the request", deployment.name()),
+        [] => format!(
+            "spec.set: {set} is no set of workers of cluster {}, which has none: add it to its spec.workers, or cancel the request",
+            deployment.name()
+        ),
         sets => format!(
             "spec.set: {set} is no set of workers of cluster {}: it has {}; add it to its spec.workers, or cancel the request",
             deployment.name(),

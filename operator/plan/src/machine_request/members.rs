@@ -31,8 +31,7 @@ pub(super) struct Members<'a> {
 impl<'a> Members<'a> {
     pub fn new(observed: &Observed<'a>) -> Self {
         let request = observed.request;
-        let is_ours =
-            |machine: &&Machine| machine.annotation(annotation::MACHINE_REQUEST_UID) == Some(request.uid());
+        let is_ours = |machine: &&Machine| machine.annotation(annotation::MACHINE_REQUEST_UID) == Some(request.uid());
         let ours = observed.machines.iter().copied().filter(is_ours);
         let (leaving, live) = ours.partition(|machine| machine.is_deleting());
         Self { request, live, leaving }

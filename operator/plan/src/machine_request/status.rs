@@ -80,10 +80,13 @@ impl Shown<'_> {
         let progress = format!("{} of {} Ready", self.ready, self.wanted);
         let (reason, message) = match obstacle {
             Some(obstacle) => (obstacle.reason, format!("{progress}; {}", obstacle.message)),
-            None => (Reason::WaitingForRequestedMachines, match self.first(RequestedMachineState::Pending) {
-                Some(pending) => format!("{progress}; {pending}"),
-                None => format!("{progress}; makes {} more", self.wanted.saturating_sub(self.ready)),
-            }),
+            None => (
+                Reason::WaitingForRequestedMachines,
+                match self.first(RequestedMachineState::Pending) {
+                    Some(pending) => format!("{progress}; {pending}"),
+                    None => format!("{progress}; makes {} more", self.wanted.saturating_sub(self.ready)),
+                },
+            ),
         };
         let message = cut(format!("{message}; answered by {}", self.by));
         let state = |type_| Statement::new(type_, false, reason, message.clone());
@@ -116,8 +119,7 @@ impl Shown<'_> {
         };
         let is_fulfilled = given == RequestAnswer::Fulfilled;
         let state = |type_, status: bool| Statement::new(type_, status, reason, cut(message.clone()));
-        let mut statements =
-            vec![state(condition::READY, is_fulfilled), state(condition::FULFILLED, is_fulfilled)];
+        let mut statements = vec![state(condition::READY, is_fulfilled), state(condition::FULFILLED, is_fulfilled)];
         match given {
             RequestAnswer::Fulfilled => {}
             RequestAnswer::PartiallyFulfilled => statements.push(state(condition::PARTIALLY_FULFILLED, true)),

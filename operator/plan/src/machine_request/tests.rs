@@ -282,11 +282,7 @@ fn a_request_that_cannot_begin_says_why_and_fails_with_that_at_its_deadline() {
         "MachineSetNotFound",
         "x is no set of workers of cluster a: it has w",
     );
-    check(
-        &|case| case.set = Case::new("count: 1").set,
-        "SelectorsContradict",
-        "label size cannot be large and small",
-    );
+    check(&|case| case.set = Case::new("count: 1").set, "SelectorsContradict", "label size cannot be large and small");
 }
 
 #[test]

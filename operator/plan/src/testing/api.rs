@@ -4,25 +4,29 @@ mod deployment;
 mod host;
 mod machine;
 mod node;
+mod request;
 mod set;
 
 use crds::names::annotation;
 use crds::{
-    ClusterDeploymentStatus, Host, Machine, MachineSet, MachineSetStatus, MachineStatus, ObjectExt, PlaybookRun,
+    ClusterDeploymentStatus, Host, Machine, MachineRequestStatus, MachineSet, MachineSetStatus, MachineStatus,
+    ObjectExt, PlaybookRun,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use super::world::World;
-use crate::{cluster_deployment, machine as machine_plan, machine_set};
+use crate::{cluster_deployment, machine as machine_plan, machine_request, machine_set};
 
-/// Anything that a controller writes: of clusters and sets by their names, of Machines by their UIDs.
+/// Anything that a controller writes: of clusters, sets and requests by their names, of Machines by their UIDs.
 #[derive(Clone, Debug)]
 pub enum Write {
     Deployment(String, Box<cluster_deployment::Action>),
     Set(machine_set::Action),
+    Request(String, Box<machine_request::Action>),
     Machine(String, Box<machine_plan::Action>),
     DeploymentStatus(String, Box<ClusterDeploymentStatus>),
     SetStatus(String, Box<MachineSetStatus>),
+    RequestStatus(String, Box<MachineRequestStatus>),
     MachineStatus(String, Box<MachineStatus>),
 }
 
@@ -31,11 +35,17 @@ impl World {
         match write.clone() {
             Write::Deployment(cluster, action) => self.apply_to_deployment(&cluster, *action),
             Write::Set(action) => self.apply_to_set(action),
+            Write::Request(name, action) => self.apply_to_request(&name, *action),
             Write::Machine(uid, action) => self.apply_to_machine(&uid, *action),
             Write::DeploymentStatus(cluster, status) => self.cluster_mut(&cluster).deployment.status = Some(*status),
             Write::SetStatus(name, status) => {
                 if let Some(set) = self.set_named(&name) {
                     set.status = Some(*status);
+                }
+            }
+            Write::RequestStatus(name, status) => {
+                if let Some(request) = self.request_named(&name) {
+                    request.status = Some(*status);
                 }
             }
             Write::MachineStatus(uid, status) => {
@@ -88,6 +98,14 @@ impl World {
             change(host);
             host.metadata.generation = host.metadata.generation.map(|number| number + 1);
             written(&mut host.metadata);
+        }
+    }
+
+    /// Creates a Machine, unless there is one of its name.
+    fn create_machine(&mut self, mut machine: Machine) {
+        if self.machine(machine.name()).is_none() {
+            self.stamp(&mut machine.metadata);
+            self.machines.push(machine);
         }
     }
 

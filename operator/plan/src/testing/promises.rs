@@ -8,9 +8,10 @@ mod runs;
 
 use std::collections::BTreeSet;
 
+use crds::names::annotation;
 use crds::playbook_run::RunPhase;
 use crds::step::Intent;
-use crds::{Conditions, ObjectExt, Reason};
+use crds::{Conditions, Machine, ObjectExt, Reason};
 
 use super::world::World;
 use crate::attempts;
@@ -18,6 +19,7 @@ use crate::attempts;
 impl World {
     pub fn check(&self) {
         self.check_claims();
+        self.check_requests();
         self.check_runs();
         for cluster in &self.clusters {
             self.check_lock(cluster);
@@ -48,6 +50,21 @@ impl World {
         }
     }
 
+    /// No request has more Machines than it asks for, and what it answered stands.
+    fn check_requests(&self) {
+        for request in &self.requests {
+            let is_its =
+                |machine: &&Machine| machine.annotation(annotation::MACHINE_REQUEST_UID) == Some(request.uid());
+            let live = self.machines.iter().filter(is_its).filter(|machine| !machine.is_deleting());
+            let (has, wanted) = (live.count(), request.spec.wanted());
+            assert!(has <= wanted, "{} has {has} Machines and wants {wanted}\n{}", request.name(), self.report());
+            let answers = ["Fulfilled", "PartiallyFulfilled", "Failed"].map(|type_| request.is_true(type_));
+            let given = answers.iter().filter(|given| **given).count();
+            let is_answered = request.status.as_ref().is_some_and(|status| status.answered_at.is_some());
+            assert_eq!(given, usize::from(is_answered), "{}: {:?}", request.name(), request.status);
+        }
+    }
+
     /// A machine is installed once.
     fn check_installs(&self) {
         let installs = self.runs.iter().filter(|run| {
@@ -66,7 +83,8 @@ impl World {
         let of_machines = self.machines.iter().flat_map(Conditions::conditions);
         let of_sets = self.sets.iter().flat_map(Conditions::conditions);
         let of_hosts = self.hosts.iter().flat_map(Conditions::conditions);
-        let all = of_clusters.chain(of_machines).chain(of_sets).chain(of_hosts);
+        let of_requests = self.requests.iter().flat_map(Conditions::conditions);
+        let all = of_clusters.chain(of_requests).chain(of_machines).chain(of_sets).chain(of_hosts);
         // But for those of other controllers, for which readiness gates wait.
         for stated in all.filter(|stated| !stated.type_.contains('/')) {
             let (type_, reason) = (&stated.type_, &stated.reason);

@@ -2,14 +2,18 @@
 //! be taken back is decided once more by what the API says.
 
 use crds::ObjectExt;
-use crds::{Cluster, ClusterDeployment, ClusterDeploymentStatus, Host, Machine, MachineSet, PlaybookRun};
+use crds::names::worker_set;
+use crds::{
+    Cluster, ClusterDeployment, ClusterDeploymentStatus, Host, Machine, MachineRequest, MachineRequestStatus,
+    MachineSet, PlaybookRun,
+};
 
 use super::api::Write;
 use super::cluster::SimulatedCluster;
 use super::world::World;
 use crate::claims::Shares;
 use crate::cluster::NodeSeen;
-use crate::{cluster_deployment, machine, machine_set};
+use crate::{cluster_deployment, machine, machine_request, machine_set};
 
 /// What a controller observes of the namespace and a cluster.
 struct Observed<'a> {
@@ -41,10 +45,11 @@ impl World {
         let clusters = self.clusters.iter().filter(|cluster| !cluster.gone);
         let of_clusters = clusters.map(|cluster| self.reconcile_deployment(cache, cluster));
         let of_sets = cache.sets.iter().map(|set| self.reconcile_set(cache, set));
+        let of_requests = self.requests.iter().map(|request| self.reconcile_request(cache, request));
         let machines: Vec<&Machine> = cache.machines.iter().collect();
         let shares = Shares::new(&machines, &cache.hosts.iter().collect::<Vec<_>>());
         let of_machines = machines.iter().map(|machine| self.reconcile_machine(cache, machine, &shares));
-        of_clusters.chain(of_sets).chain(of_machines).collect()
+        of_clusters.chain(of_sets).chain(of_requests).chain(of_machines).collect()
     }
 
     fn reconcile_deployment(&self, cache: &World, cluster: &SimulatedCluster) -> Vec<Write> {
@@ -131,6 +136,32 @@ impl World {
         if set.status.as_ref() != Some(&plan.status) {
             writes.push(Write::SetStatus(set.name().to_owned(), Box::new(plan.status)));
         }
+        writes
+    }
+
+    fn reconcile_request(&self, cache: &World, request: &MachineRequest) -> Vec<Write> {
+        let name = &request.spec.cluster_name;
+        let set = worker_set(name, &request.spec.set);
+        let decide = |seen: &Observed<'_>| {
+            machine_request::plan(&machine_request::Observed {
+                now: self.now,
+                request,
+                deployment: seen.deployment,
+                set: seen.sets.iter().copied().find(|there| there.name() == set),
+                has_pool: true,
+                machines: &seen.machines,
+            })
+        };
+        let mut plan = decide(&Observed::new(cache, name));
+        if !plan.actions.is_empty() || plan.status.answered_at.is_some() {
+            plan = decide(&Observed::new(self, name));
+        }
+        let mut writes = Vec::new();
+        if request.status.as_ref().unwrap_or(&MachineRequestStatus::default()) != &plan.status {
+            writes.push(Write::RequestStatus(request.name().to_owned(), Box::new(plan.status)));
+        }
+        let actions = plan.actions.into_iter();
+        writes.extend(actions.map(|action| Write::Request(request.name().to_owned(), Box::new(action))));
         writes
     }
 

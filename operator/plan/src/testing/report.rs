@@ -12,6 +12,10 @@ impl World {
             writeln!(text, "{time} {entry}").unwrap();
         }
         self.report_clusters(&mut text);
+        for request in &self.requests {
+            let (name, status) = (&request.metadata.name, request.status.clone().unwrap_or_default());
+            writeln!(text, "request {name:?} {:?} {:?}: {:?}", request.spec, status.answer, status.message).unwrap();
+        }
         for machine in &self.machines {
             let (name, status) = (&machine.metadata.name, machine.status.as_ref());
             let message = status.and_then(|status| status.message.as_ref());

@@ -39,6 +39,7 @@ impl World {
             unknown.map(|(host, _)| host.clone()).filter(|host| self.memories.get(host) != then.memories.get(host));
         self.set_back = Some(SetBack { changed: changed.collect(), approved: BTreeSet::new() });
         (self.sets, self.machines, self.hosts) = (then.sets.clone(), then.machines.clone(), then.hosts.clone());
+        self.requests = then.requests.clone();
         (self.runs, self.policies, self.jobs) = (then.runs.clone(), then.policies.clone(), then.jobs.clone());
         for cluster in &mut self.clusters {
             let Some(old) = then.clusters.iter().find(|old| old.name() == cluster.name()) else {

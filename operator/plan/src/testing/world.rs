@@ -7,8 +7,8 @@ use std::rc::Rc;
 
 use crds::step::{Intent, Role, Step};
 use crds::{
-    ClusterDeployment, EtcdBackup, EtcdBackupSchedule, EtcdRestore, Host, KubernetesVersion, Machine, MachineSet,
-    PlaybookRun, PlaybookRunStatus, Reason, RemediationPolicy,
+    ClusterDeployment, EtcdBackup, EtcdBackupSchedule, EtcdRestore, Host, KubernetesVersion, Machine, MachineRequest,
+    MachineSet, PlaybookRun, PlaybookRunStatus, Reason, RemediationPolicy,
 };
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
@@ -45,6 +45,7 @@ pub struct World {
     /// The position of the cluster that it stands for.
     current: usize,
     pub sets: Vec<MachineSet>,
+    pub requests: Vec<MachineRequest>,
     pub machines: Vec<Machine>,
     pub hosts: Vec<Host>,
     pub runs: Vec<PlaybookRun>,
@@ -161,6 +162,7 @@ impl World {
             clusters: Vec::new(),
             current: 0,
             sets: Vec::new(),
+            requests: Vec::new(),
             machines: Vec::new(),
             hosts: (1..=hosts).map(|number| host(number, profile.observers)).collect(),
             runs: Vec::new(),

@@ -2,6 +2,7 @@
 //! minds: after every write what must never be is looked for, and in the end it comes to rest as specified.
 
 mod events;
+mod requests;
 mod set_back;
 
 use crds::step::Role;

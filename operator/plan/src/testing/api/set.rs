@@ -12,12 +12,7 @@ impl World {
         match action {
             // What it counts is nobody's to decide by.
             Action::CreateHostPool(_) => {}
-            Action::CreateMachine(mut machine) => {
-                if self.machine(machine.name()).is_none() {
-                    self.stamp(&mut machine.metadata);
-                    self.machines.push(*machine);
-                }
-            }
+            Action::CreateMachine(machine) => self.create_machine(*machine),
             Action::Adopt(machine) => {
                 if let Some(there) = self.machine(machine.name()) {
                     there.metadata = machine.metadata;

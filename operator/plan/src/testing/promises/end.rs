@@ -5,6 +5,7 @@ use crds::step::Role;
 use super::super::cluster::SimulatedCluster;
 use super::super::world::World;
 use crate::claims::why_not;
+use crate::machine_request::is_requested;
 
 impl World {
     /// Every cluster is as specified, as far as the Hosts suffice.
@@ -21,9 +22,10 @@ impl World {
     fn check_end_of(&self, cluster: &SimulatedCluster) -> usize {
         let (name, spec) = (cluster.name(), &cluster.deployment.spec);
         let workers: i32 = spec.workers.iter().filter_map(|set| set.replicas).sum();
+        let requested = self.machines_of(name).into_iter().filter(|machine| is_requested(machine)).count();
         let count = |replicas: i32| usize::try_from(replicas).unwrap_or_default();
         let (wanted, control_planes) =
-            (count(spec.control_plane.replicas + workers), count(spec.control_plane.replicas));
+            (count(spec.control_plane.replicas + workers) + requested, count(spec.control_plane.replicas));
         let (ready, nodes, members) = (self.ready_nodes(name), cluster.nodes.len(), cluster.voters.len());
         assert!(
             ready <= wanted && nodes == ready,

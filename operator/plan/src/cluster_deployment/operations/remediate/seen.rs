@@ -172,7 +172,9 @@ fn skipped(machine: &Machine) -> Option<String> {
 
 fn irreplaceable(state: &ClusterState<'_>, machine: &Machine) -> Option<String> {
     if let Some(request) = machine_request::request_of(machine) {
-        return Some(format!("it was made for MachineRequest {request}, which makes no other: delete it, and request another"));
+        return Some(format!(
+            "it was made for MachineRequest {request}, which makes no other: delete it, and request another"
+        ));
     }
     let Some(name) = claims::set_of(machine) else {
         return Some("the Machine is of no MachineSet, so that none would be made in its place".into());
