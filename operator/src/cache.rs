@@ -19,8 +19,8 @@ use std::sync::Arc;
 
 use crds::names::label;
 use crds::{
-    BackupStorage, Cluster, ClusterDeployment, EtcdBackup, EtcdBackupSchedule, EtcdRestore, Host, Machine, MachineSet,
-    PlaybookRun, RemediationPolicy,
+    BackupStorage, Cluster, ClusterDeployment, EtcdBackup, EtcdBackupSchedule, EtcdRestore, Host, HostPool, Machine,
+    MachineRequest, MachineSet, PlaybookRun, RemediationPolicy,
 };
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::Pod;
@@ -95,8 +95,12 @@ watched_kinds! {
     cluster_deployments: ClusterDeployment;
     /// Hosts.
     hosts: Host;
+    /// HostPools.
+    host_pools: HostPool;
     /// Machines.
     machines: Machine;
+    /// MachineRequests.
+    machine_requests: MachineRequest;
     /// MachineSets.
     machine_sets: MachineSet;
     /// PlaybookRuns.

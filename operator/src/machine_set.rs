@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use crds::Reason;
 use crds::names::{annotation, condition, label};
-use crds::{ClusterDeployment, Conditions, Host, Machine, MachineSet, MachineSetStatus, PlaybookRun};
+use crds::{ClusterDeployment, Conditions, Host, HostPool, Machine, MachineSet, MachineSetStatus, PlaybookRun};
 use jiff::Timestamp;
 use kube::ResourceExt;
 use kube::runtime::reflector::ObjectRef;
+use plan::host_pool::{is_automatic, pool_name, selector_of_set};
 use plan::machine_set::{Action, Observed};
 use plan::transitions::transitions;
 use serde::Serialize;
@@ -34,12 +35,19 @@ pub fn spawn(ctx: &Arc<Context>, tasks: &mut JoinSet<()>) {
         let sets = names.iter().map(|name| beside(&*machine, name));
         sets.collect::<Vec<ObjectRef<MachineSet>>>()
     };
-    let (of_host, of_deployment, decisive) = (ctx.clone(), ctx.clone(), Decisive::default());
+    let (of_host, of_pool, of_deployment, decisive) = (ctx.clone(), ctx.clone(), ctx.clone(), Decisive::default());
     let controller = controller::new(ctx, &cache.machine_sets)
         .watches_shared_stream(cache.machines.changes(), of_machine)
         .watches_shared_stream(cache.hosts.changes(), move |host: Arc<Host>| {
             let namespace = host.namespace().unwrap_or_default();
             controller::references(&of_host.cache.machine_sets.with(&namespace, &IndexKey::WaitsForHost))
+        })
+        .watches_shared_stream(cache.host_pools.changes(), move |pool: Arc<HostPool>| {
+            let (namespace, name) = (pool.namespace().unwrap_or_default(), pool.name_any());
+            let is_lost = is_automatic(&pool) && of_pool.cache.host_pools.get(&namespace, &name).is_none();
+            let selects = |set: &MachineSet| selector_of_set(set).is_some_and(|selector| pool_name(&selector) == name);
+            let sets = is_lost.then(|| of_pool.cache.machine_sets.list(&namespace, selects));
+            controller::references(&sets.unwrap_or_default())
         })
         .watches_shared_stream(cache.cluster_deployments.changes(), move |deployment: Arc<ClusterDeployment>| {
             if !decisive.is_news(&of_deployment.cache.cluster_deployments, &deployment) {
@@ -58,6 +66,7 @@ pub(crate) struct Observation {
     deployment: Option<Arc<ClusterDeployment>>,
     machines: Vec<Arc<Machine>>,
     hosts: Vec<Arc<Host>>,
+    has_pool: bool,
     runs: Vec<Arc<PlaybookRun>>,
 }
 
@@ -78,6 +87,8 @@ impl Reconcile for Observation {
             now: now(),
             deployment: cache.cluster_deployments.get(&namespace, cluster),
             hosts: cache.hosts.list(&namespace, |_| true),
+            has_pool: selector_of_set(&set)
+                .is_none_or(|selector| cache.host_pools.get(&namespace, &pool_name(&selector)).is_some()),
             runs: cache.runs.of_cluster(&namespace, cluster),
             machines: cache.machines.of_cluster(&namespace, cluster),
             set,
@@ -95,6 +106,7 @@ impl Reconcile for Observation {
             deployment: self.deployment.as_deref(),
             machines: &refs(&self.machines),
             hosts: &refs(&self.hosts),
+            has_pool: self.has_pool,
             runs: &refs(&self.runs),
         })
     }
@@ -107,7 +119,7 @@ impl Reconcile for Observation {
 
     /// Neither the count nor the Machines are believed from a cache when something is made or deleted for them.
     fn must_refresh(&self, plan: &PlanOf<Self>) -> bool {
-        !plan.actions.is_empty()
+        plan.actions.iter().any(|action| !matches!(action, Action::CreateHostPool(_)))
     }
 
     async fn refresh(mut self, ctx: &Context, plan: &PlanOf<Self>) -> Result<Option<Self>, Error> {
@@ -172,6 +184,7 @@ async fn execute(ctx: &Context, set: &MachineSet, action: &Action) -> Result<(),
             ctx.events.warning(set, Reason::HostQuarantined, &note).await;
             Ok(())
         }
+        Action::CreateHostPool(pool) => execute::create_ours(ctx, &**pool).await,
         Action::CreateMachine(machine) => execute::create_ours(ctx, &**machine).await,
         Action::DeleteMachine(machine) => execute::delete(ctx, &**machine, None).await,
         Action::SetNodeMetadata { machine, labels, annotations, taints } => {

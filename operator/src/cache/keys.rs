@@ -3,8 +3,8 @@
 
 use crds::names::{condition, label};
 use crds::{
-    BackupStorage, Cluster, ClusterDeployment, Conditions, EtcdBackup, EtcdBackupSchedule, EtcdRestore, Host, Machine,
-    MachineSet, PlaybookRun, RemediationPolicy,
+    BackupStorage, Cluster, ClusterDeployment, Conditions, EtcdBackup, EtcdBackupSchedule, EtcdRestore, Host, HostPool,
+    Machine, MachineRequest, MachineSet, PlaybookRun, RemediationPolicy,
 };
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::Pod;
@@ -54,6 +54,7 @@ pub trait Indexed {
 
 impl Indexed for Cluster {}
 impl Indexed for ClusterDeployment {}
+impl Indexed for HostPool {}
 impl Indexed for RemediationPolicy {}
 impl Indexed for BackupStorage {}
 impl Indexed for EtcdBackupSchedule {}
@@ -88,6 +89,12 @@ impl Indexed for EtcdBackup {
 }
 
 impl Indexed for EtcdRestore {
+    fn keys(&self) -> Vec<IndexKey> {
+        vec![IndexKey::Cluster(self.spec.cluster_name.clone())]
+    }
+}
+
+impl Indexed for MachineRequest {
     fn keys(&self) -> Vec<IndexKey> {
         vec![IndexKey::Cluster(self.spec.cluster_name.clone())]
     }

@@ -42,6 +42,7 @@ fn look(ctx: &Context, api: &FakeApi) -> u64 {
     show(ctx, &cache.machine_sets, api, "machinesets");
     show(ctx, &cache.machines, api, "machines");
     show(ctx, &cache.hosts, api, "hosts");
+    show(ctx, &cache.host_pools, api, "hostpools");
     show(ctx, &cache.runs, api, "playbookruns");
     show(ctx, &cache.backup_storages, api, "backupstorages");
     show(ctx, &cache.etcd_backups, api, "etcdbackups");

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use crds::{ClusterDeployment, Host, Machine, MachineSet, PlaybookRun};
+use crds::{ClusterDeployment, Host, HostPool, Machine, MachineSet, PlaybookRun};
 use serde_json::{Value, json};
 
 use super::Observation;
@@ -35,6 +35,7 @@ async fn turns(api: &FakeApi) {
         ctx.cache.cluster_deployments.fill(api.list::<ClusterDeployment>("clusterdeployments"));
         ctx.cache.machines.fill(api.list::<Machine>("machines"));
         ctx.cache.hosts.fill(api.list::<Host>("hosts"));
+        ctx.cache.host_pools.fill(api.list::<HostPool>("hostpools"));
         ctx.cache.runs.fill(api.list::<PlaybookRun>("playbookruns"));
         for set in api.list::<MachineSet>("machinesets") {
             // What goes wrong is tried again by the next turn.

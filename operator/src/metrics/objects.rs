@@ -1,6 +1,6 @@
 //! Gauges of what the objects say of themselves, as they are when somebody asks.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
@@ -17,6 +17,12 @@ const SECONDS_A_DAY: f64 = 86_400.0;
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct Phase {
+    phase: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct HostsOf {
+    namespace: String,
     phase: String,
 }
 
@@ -57,7 +63,7 @@ pub struct Objects {
 #[derive(Clone, Default)]
 pub(super) struct Gauges {
     machines: Family<Phase, Gauge>,
-    hosts: Family<Phase, Gauge>,
+    hosts: Family<HostsOf, Gauge>,
     deployments: Family<Ready, Gauge>,
     certificate_days: Family<Named, Gauge<f64, AtomicU64>>,
     certificate_ends: Family<NamedCertificate, Gauge>,
@@ -107,7 +113,7 @@ impl EtcdGauges {
 impl Gauges {
     pub(super) fn register(&self, registry: &mut Registry) {
         registry.register("machines", "Machines, by phase", self.machines.clone());
-        registry.register("hosts", "Hosts, by phase", self.hosts.clone());
+        registry.register("hosts", "Hosts, by namespace and phase", self.hosts.clone());
         registry.register(
             "cluster_deployments",
             "ClusterDeployments, by their condition Ready",
@@ -134,15 +140,18 @@ impl Gauges {
     pub(super) fn set(&self, objects: &Objects, now: Timestamp) {
         let machines =
             objects.machines.iter().map(|machine| phase_of(machine.status.as_ref().and_then(|status| status.phase)));
-        let hosts = objects.hosts.iter().map(|host| phase_of(host.status.as_ref().and_then(|status| status.phase)));
+        let hosts = objects.hosts.iter().map(|host| HostsOf {
+            namespace: host.namespace().to_owned(),
+            phase: phase_of(host.status.as_ref().and_then(|status| status.phase)),
+        });
         let deployments = objects.deployments.iter().map(|deployment| {
             let status = deployment.status.as_ref();
             let ready = status.and_then(|status| conditions::find(&status.conditions, condition::READY));
             ready.map_or_else(|| "Unknown".into(), |ready| ready.status.clone())
         });
-        count(&self.machines, machines, |phase| Phase { phase });
-        count(&self.hosts, hosts, |phase| Phase { phase });
-        count(&self.deployments, deployments, |ready| Ready { ready });
+        count(&self.machines, machines.map(|phase| Phase { phase }));
+        count(&self.hosts, hosts);
+        count(&self.deployments, deployments.map(|ready| Ready { ready }));
         self.set_certificates(objects, now);
         self.set_last_backups(objects);
         self.etcd.set(&objects.deployments);
@@ -200,17 +209,14 @@ fn phase_of(phase: Option<impl std::fmt::Debug>) -> String {
 }
 
 /// Sets each label's count; what is counted no more goes.
-fn count<L>(family: &Family<L, Gauge>, labels: impl Iterator<Item = String>, label: impl Fn(String) -> L)
-where
-    L: Clone + std::hash::Hash + Eq,
-{
-    let mut counts: BTreeMap<String, i64> = BTreeMap::new();
+fn count<L: Clone + std::hash::Hash + Eq>(family: &Family<L, Gauge>, labels: impl Iterator<Item = L>) {
+    let mut counts: HashMap<L, i64> = HashMap::new();
     for label in labels {
         *counts.entry(label).or_default() += 1;
     }
     family.clear();
-    for (text, count) in counts {
-        family.get_or_create(&label(text)).set(count);
+    for (label, count) in counts {
+        family.get_or_create(&label).set(count);
     }
 }
 
@@ -274,8 +280,8 @@ mod tests {
         };
         let full = text(&objects);
         for line in [
-            "hosts{phase=\"Available\"} 2",
-            "hosts{phase=\"Claimed\"} 1",
+            "hosts{namespace=\"\",phase=\"Available\"} 2",
+            "hosts{namespace=\"\",phase=\"Claimed\"} 1",
             "cluster_deployments{ready=\"True\"} 1",
             "cluster_deployments{ready=\"False\"} 1",
             "certificate_days_left{namespace=\"\",cluster=\"a\"} 2.5",
