@@ -17,8 +17,11 @@ fn world(spec: &str) -> FakeApi {
     let api = FakeApi::default();
     api.put("clusterdeployments", &format!("{{{GROUP}, kind: ClusterDeployment, metadata: {{name: a, namespace: fleet}}, spec: {{kubernetesVersion: 1.35.4, controlPlane: {{replicas: 1}}, workers: [{{name: w}}]}}, status: {{installedAt: '2026-01-01T00:00:00Z'}}}}"));
     api.put("machinesets", &format!("{{{GROUP}, kind: MachineSet, metadata: {{name: a-w, namespace: fleet}}, spec: {{clusterName: a, role: worker}}}}"));
-    let now = jiff::Timestamp::now();
-    api.put("machinerequests", &format!("{{{GROUP}, kind: MachineRequest, metadata: {{name: order, namespace: fleet, creationTimestamp: '{now:.0}'}}, spec: {{clusterName: a, set: w, count: 2, {spec}}}}}"));
+    api.put("machinerequests", &format!("{{{GROUP}, kind: MachineRequest, metadata: {{name: order, namespace: fleet}}, spec: {{clusterName: a, set: w, count: 2, {spec}}}}}"));
+    // Its deadline is not over.
+    api.edit(REQUEST, |request| {
+        request["metadata"]["creationTimestamp"] = json!(format!("{:.0}", jiff::Timestamp::now()))
+    });
     api
 }
 
@@ -36,26 +39,38 @@ async fn turns(api: &FakeApi) {
     }
 }
 
-/// One Machine becomes Ready, and the request is canceled or deleted.
-async fn life(api: &FakeApi, end: &str) {
+/// Turns of an operator that dies at this write, if it comes to it, and of the next one.
+async fn operators(api: &FakeApi, dies_at: Option<(usize, Cut)>) {
     turns(api).await;
-    let mut first: Vec<Value> = api.list("machines");
-    first.truncate(1);
-    for mut machine in first {
-        machine["status"] = json!({ "conditions": [
-            {"type": "Ready", "status": "True", "reason": "Running", "message": "running", "lastTransitionTime": "2026-01-01T00:00:00Z"},
-        ] });
-        api.put("machines", &machine.to_string());
+    let is_dead = dies_at.is_some_and(|(number, kind)| match kind {
+        Cut::Before => api.writes() >= number,
+        Cut::After => api.writes() > number,
+    });
+    if is_dead {
+        api.cut(None);
+        turns(api).await;
     }
-    turns(api).await;
-    if let Some(mut request) = api.get(REQUEST) {
-        match end {
+}
+
+/// One Machine becomes Ready, and the request is canceled or deleted.
+async fn life(api: &FakeApi, end: &str, dies_at: Option<(usize, Cut)>) {
+    operators(api, dies_at).await;
+    let machines: Vec<Value> = api.list("machines");
+    if let Some(name) = machines.first().and_then(|machine| machine["metadata"]["name"].as_str()) {
+        api.edit(&format!("machines/fleet/{name}"), |machine| {
+            machine["status"] = json!({ "conditions": [
+                {"type": "Ready", "status": "True", "reason": "Running", "message": "running", "lastTransitionTime": "2026-01-01T00:00:00Z"},
+            ] });
+        });
+    }
+    operators(api, dies_at).await;
+    if api.get(REQUEST).is_some() {
+        api.edit(REQUEST, |request| match end {
             "cancel" => request["spec"]["cancel"] = json!(true),
             _ => request["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z"),
-        }
-        api.put("machinerequests", &request.to_string());
+        });
     }
-    turns(api).await;
+    operators(api, dies_at).await;
 }
 
 /// Names of the Machines, whether they stay, and whether they are the request's.
@@ -71,7 +86,7 @@ fn machines(api: &FakeApi) -> Vec<Value> {
 
 async fn survives(spec: &str, end: &str, expected: impl Fn(&FakeApi)) {
     let whole = world(spec);
-    life(&whole, end).await;
+    life(&whole, end, None).await;
     expected(&whole);
     let writes = whole.writes();
     assert!(writes > 5, "{:?}", whole.requests());
@@ -81,14 +96,12 @@ async fn survives(spec: &str, end: &str, expected: impl Fn(&FakeApi)) {
         for kind in [Cut::Before, Cut::After] {
             let api = world(spec);
             api.cut(Some((number, kind)));
-            life(&api, end).await;
-            api.cut(None);
-            life(&api, end).await;
+            life(&api, end, Some((number, kind))).await;
             expected(&api);
         }
         let api = world(spec);
         api.conflict(number, 1);
-        life(&api, end).await;
+        life(&api, end, None).await;
         expected(&api);
     }
 }
@@ -100,7 +113,14 @@ fn stay(api: &FakeApi) -> usize {
 #[tokio::test]
 async fn a_request_that_is_canceled_keeps_what_is_ready_whoever_is_cut_off() {
     survives("requestID: ord-7", "cancel", |api| {
-        assert_eq!((machines(api).len(), stay(api)), (2, 1), "{:?}", machines(api));
+        assert_eq!(
+            (machines(api).len(), stay(api)),
+            (2, 1),
+            "{:?} {:?} {:?}",
+            machines(api),
+            api.get(REQUEST),
+            api.requests()
+        );
         let request = api.get(REQUEST).unwrap();
         assert_eq!(request["status"]["answer"], "PartiallyFulfilled", "{request}");
         let states: Vec<&Value> =
@@ -122,7 +142,14 @@ async fn a_request_that_is_deleted_gives_all_back_whoever_is_cut_off() {
 #[tokio::test]
 async fn a_request_that_keeps_its_machines_lets_them_go_and_goes_whoever_is_cut_off() {
     survives("onDelete: Keep", "delete", |api| {
-        assert_eq!((machines(api).len(), stay(api)), (2, 1), "{:?}", machines(api));
+        assert_eq!(
+            (machines(api).len(), stay(api)),
+            (2, 1),
+            "{:?} {:?} {:?}",
+            machines(api),
+            api.get(REQUEST),
+            api.requests()
+        );
         let left = machines(api).into_iter().find(|machine| machine[1] == true).unwrap();
         assert_eq!(left[2], Value::Null, "it is its set's: {left}");
     })
