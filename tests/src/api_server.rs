@@ -132,6 +132,16 @@ impl ApiServer {
         Ok(path)
     }
 
+    /// What a program needs that speaks HTTP to it with all rights: its URL, a file with its certificate, and one with
+    /// a token.
+    pub fn for_programs(&self) -> Result<(String, PathBuf, PathBuf)> {
+        let directory = self.processes.directory.path();
+        let token = directory.join("token");
+        std::fs::write(&token, TOKEN)?;
+        let url = format!("https://127.0.0.1:{}", self.processes.port);
+        Ok((url, directory.join("certs/apiserver.crt"), token))
+    }
+
     /// What the users of [`ApiServer::kubeconfig`] have asked for so far.
     pub fn audit(&self) -> Result<Vec<crate::audit::Request>> {
         crate::audit::read(self.processes.directory.path())

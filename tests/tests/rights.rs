@@ -26,7 +26,8 @@ const ACCOUNT: &str = "clusterwright-operator";
 const ERRANDS: &str = "rights";
 
 /// Rights that no request asks for, or only a rare fault needs: verb, resource, and why it is granted nevertheless.
-const EXCEPTIONS: [(&str, &str, &str); 10] = [
+const EXCEPTIONS: [(&str, &str, &str); 11] = [
+    ("get", "hostpools", POOLS),
     ("delete", "clusters", REBUILD),
     ("delete", "etcdbackups", SCHEDULES),
     ("patch", "etcdbackups", REMOVALS),
@@ -40,6 +41,7 @@ const EXCEPTIONS: [(&str, &str, &str); 10] = [
 ];
 const REBUILD: &str = "asked for when a cluster all of whose machines are lost is built anew, which `make lifecycle` plays and this \
                        run does not";
+const POOLS: &str = "asked for when a HostPool is there already that a cache does not show yet";
 const SCHEDULES: &str = "asked for when a schedule keeps a backup no longer, and when it makes one: no cluster of the lab is \
                          backed up by a schedule";
 const REMOVALS: &str = "asked for when an EtcdBackup with `deletionPolicy: Delete` begins, and when it is deleted: those of \
@@ -128,6 +130,15 @@ async fn errands(client: &Client) -> Result<()> {
         json!({
             "apiVersion": "clusterwright.dev/v1alpha1", "kind": "RemediationPolicy",
             "metadata": {"name": "errand", "namespace": ERRANDS}, "spec": {"clusterName": "errand"},
+        }),
+        // The pool of its selector is made, and goes once it is answered.
+        json!({
+            "apiVersion": "clusterwright.dev/v1alpha1", "kind": "MachineRequest",
+            "metadata": {"name": "errand", "namespace": ERRANDS},
+            "spec": {
+                "clusterName": "errand", "set": "stays", "count": 1, "deadlineSeconds": 10,
+                "hostSelector": {"matchLabels": {"nobody": "has-it"}},
+            },
         }),
         json!({
             "apiVersion": "clusterwright.dev/v1alpha1", "kind": "BackupStorage",

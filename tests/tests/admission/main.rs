@@ -11,6 +11,7 @@ mod encryption;
 mod every_kind;
 mod hosts;
 mod installed;
+mod machine_requests;
 mod machines;
 mod playbook_runs;
 mod policies;

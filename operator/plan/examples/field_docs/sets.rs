@@ -32,7 +32,7 @@ fn of_action(action: &Action) -> Effect {
     match action {
         Action::CreateMachine(_) | Action::DeleteMachine(_) => Effect::Machines,
         Action::SetNodeMetadata { .. } | Action::SetVersion { .. } => Effect::Immediate,
-        Action::Adopt(_) | Action::QuarantineHost { .. } => Effect::None,
+        Action::Adopt(_) | Action::CreateHostPool(_) | Action::QuarantineHost { .. } => Effect::None,
     }
 }
 
