@@ -198,8 +198,8 @@ pub struct MachineSetStatus {
     /// Machines that exist and are not being deleted, without those of MachineRequests.
     #[serde(default)]
     pub replicas: i32,
-    /// Machines of MachineRequests for the set that exist and are not being deleted. They are beside `replicas`: the
-    /// set neither makes nor deletes them.
+    /// Machines of MachineRequests for the set that exist and are not being deleted. They are beside `replicas`: no
+    /// scaling of the set makes or deletes them.
     #[serde(default)]
     pub requested_replicas: i32,
     /// Machines that are Ready.

@@ -43,7 +43,7 @@ pub fn plan(observed: &Observed<'_>) -> Plan<Action, MachineSetStatus> {
     let (mut waits, mut held, mut next) = (None, None, Next::OnChange);
     if hold.is_none() {
         actions = gather(observed, &members, wanted.saturating_sub(live.len()));
-        let failed_hosts = replace_failed_hosts(observed, &members.own);
+        let failed_hosts = replace_failed_hosts(observed, &members);
         let scale_down = scale_down(observed, &members.own, live.len().saturating_sub(wanted));
         next = failed_hosts.next.unwrap_or(next);
         waits = scale_down.waits.or(failed_hosts.message);

@@ -113,13 +113,7 @@ fn stay(api: &FakeApi) -> usize {
 #[tokio::test]
 async fn a_request_that_is_canceled_keeps_what_is_ready_whoever_is_cut_off() {
     survives("requestID: ord-7", "cancel", |api| {
-        assert_eq!(
-            (machines(api).len(), stay(api)),
-            (2, 1),
-            "{:?} {:?}",
-            machines(api),
-            api.get(REQUEST)
-        );
+        assert_eq!((machines(api).len(), stay(api)), (2, 1), "{:?} {:?}", machines(api), api.get(REQUEST));
         let request = api.get(REQUEST).unwrap();
         assert_eq!(request["status"]["answer"], "PartiallyFulfilled", "{request}");
         let states: Vec<&Value> =
@@ -141,13 +135,7 @@ async fn a_request_that_is_deleted_gives_all_back_whoever_is_cut_off() {
 #[tokio::test]
 async fn a_request_that_keeps_its_machines_lets_them_go_and_goes_whoever_is_cut_off() {
     survives("onDelete: Keep", "delete", |api| {
-        assert_eq!(
-            (machines(api).len(), stay(api)),
-            (2, 1),
-            "{:?} {:?}",
-            machines(api),
-            api.get(REQUEST)
-        );
+        assert_eq!((machines(api).len(), stay(api)), (2, 1), "{:?} {:?}", machines(api), api.get(REQUEST));
         let left = machines(api).into_iter().find(|machine| machine[1] == true).unwrap();
         assert_eq!(left[2], Value::Null, "it is its set's: {left}");
     })

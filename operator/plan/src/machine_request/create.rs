@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crds::machine::MachineSpec;
 use crds::names::{annotation, finalizer, label};
-use crds::placement::HostSelector;
+use crds::placement::{HostNames, HostSelector};
 use crds::references::LocalRef;
 use crds::step::Role;
 use crds::{ClusterDeployment, Machine, MachineRequest, MachineSet, ObjectExt, Reason, names};
@@ -120,7 +120,13 @@ fn lacking<'a>(request: &'a MachineRequest, members: &Members<'_>) -> Vec<Option
 fn machine(request: &MachineRequest, set: &MachineSet, ordinal: u32, host: Option<&str>) -> Machine {
     let of_set = machine_set::machine_spec(set, None);
     let spec = match host {
-        Some(host) => MachineSpec { host_ref: Some(LocalRef::new(host)), host_selector: None, hosts: None, ..of_set },
+        // No other Host would do in its place.
+        Some(host) => MachineSpec {
+            host_ref: Some(LocalRef::new(host)),
+            host_selector: None,
+            hosts: Some(HostNames(vec![host.to_owned()])),
+            ..of_set
+        },
         None => MachineSpec { host_selector: selector(request, set).unwrap_or_default(), ..of_set },
     };
     let mut machine = Machine::new(&naming::machine(request.name(), request.uid(), ordinal), spec);

@@ -1,5 +1,6 @@
 //! Failed hosts: workers whose Host could not be made part of the cluster. The Host is put aside and another one is
 //! taken, as long as there is one, and not for ever: what goes wrong on every machine does not lie with the machines.
+//! Also those of MachineRequests: the request makes another Machine, or says that it has none.
 
 use std::collections::HashMap;
 
@@ -13,10 +14,11 @@ use jiff::SignedDuration;
 use serde_json::json;
 
 use super::action::Action;
-use super::members::is_live;
+use super::members::{Members, is_live};
 use super::observed::Observed;
 use crate::attempts::{self, RetryDecision};
 use crate::claims::{self, HostRequest};
+use crate::machine_request::is_requested;
 use crate::message::{count, cut};
 use crate::{Next, provisioning};
 
@@ -49,14 +51,15 @@ pub(super) struct FailedHosts {
     pub next: Option<Next>,
 }
 
-pub(super) fn replace_failed_hosts(observed: &Observed<'_>, own: &[&Machine]) -> FailedHosts {
+pub(super) fn replace_failed_hosts(observed: &Observed<'_>, members: &Members<'_>) -> FailedHosts {
     let mut failed_hosts = FailedHosts::default();
     let Some(deployment) = observed.deployment.filter(|_| observed.set.spec.role == Role::Worker) else {
         return failed_hosts;
     };
     let holders = claims::holders(observed.hosts);
-    let (mut aside, mut spare) = (put_aside(observed, own, &holders), None);
-    for machine in own.iter().copied().filter(|machine| is_live(machine)) {
+    let all: Vec<&Machine> = members.own.iter().chain(&members.requested).copied().collect();
+    let (mut aside, mut taken) = (put_aside(observed, &all, &holders), 0);
+    for machine in all.iter().copied().filter(|machine| is_live(machine)) {
         if is_marked(machine) {
             // It was put aside, and the operator was cut off.
             failed_hosts.actions.push(Action::DeleteMachine(Box::new(machine.clone())));
@@ -75,7 +78,7 @@ pub(super) fn replace_failed_hosts(observed: &Observed<'_>, own: &[&Machine]) ->
         let name = machine.name();
         let host = host.name();
         // The pool is looked through once a join has failed.
-        let left = *spare.get_or_insert_with(|| free_for_set(observed, own));
+        let left = free_for(observed, machine, &all).saturating_sub(taken);
         if aside >= MOST || left == 0 {
             let why = if aside >= MOST {
                 format!(
@@ -85,11 +88,13 @@ pub(super) fn replace_failed_hosts(observed: &Observed<'_>, own: &[&Machine]) ->
             } else {
                 "no other Host is free for it".to_owned()
             };
-            let message = format!("{name} ({host}) {failure}; {why}");
-            failed_hosts.message.get_or_insert(message);
+            // Of a Machine that was requested, its request says what it waits for.
+            if !is_requested(machine) {
+                failed_hosts.message.get_or_insert(format!("{name} ({host}) {failure}; {why}"));
+            }
             continue;
         }
-        (aside, spare) = (aside + 1, Some(left - 1));
+        (aside, taken) = (aside + 1, taken + 1);
         let quarantine = json!({ "reason": QuarantineReason::JoinFailed, "message": cut(failure) });
         failed_hosts.actions.push(Action::QuarantineHost {
             machine: Box::new(machine.clone()),
@@ -102,7 +107,7 @@ pub(super) fn replace_failed_hosts(observed: &Observed<'_>, own: &[&Machine]) ->
 }
 
 /// Hosts put aside for the set: those in quarantine, and those whose Machine is on its way there.
-fn put_aside(observed: &Observed<'_>, own: &[&Machine], holders: &HashMap<&str, &Host>) -> usize {
+fn put_aside(observed: &Observed<'_>, all: &[&Machine], holders: &HashMap<&str, &Host>) -> usize {
     let of_set = |host: &&&Host| {
         host.spec.quarantine.as_ref().is_some_and(|quarantine| {
             // One that could not be cleaned after it could not join counts, too.
@@ -113,20 +118,23 @@ fn put_aside(observed: &Observed<'_>, own: &[&Machine], holders: &HashMap<&str, 
     };
     let there = observed.hosts.iter().filter(of_set).count();
     let holds = |machine: &Machine| holders.contains_key(machine.uid());
-    let coming = own.iter().filter(|machine| is_marked(machine) && holds(machine));
+    let coming = all.iter().filter(|machine| is_marked(machine) && holds(machine));
     there + coming.count()
 }
 
-/// Hosts that are free for the set, and that none of its Machines is about to take.
-fn free_for_set(observed: &Observed<'_>, own: &[&Machine]) -> usize {
+/// Hosts that are free for another Machine in place of this one, and that none of the set is about to take.
+fn free_for(observed: &Observed<'_>, machine: &Machine, all: &[&Machine]) -> usize {
     let template = &observed.set.spec.template;
-    let host_request = HostRequest {
-        selector: template.host_selector.as_ref(),
-        hosts: template.hosts.as_deref(),
-        spread_by: &template.spread_by,
+    let host_request = match is_requested(machine) {
+        true => HostRequest::from_machine(machine),
+        false => HostRequest {
+            selector: template.host_selector.as_ref(),
+            hosts: template.hosts.as_deref(),
+            spread_by: &template.spread_by,
+        },
     };
-    let looking = own.iter().filter(|machine| claims::is_looking(machine)).count();
-    let live = own.iter().filter(|machine| is_live(machine)).count();
+    let looking = all.iter().filter(|machine| claims::is_looking(machine)).count();
+    let live = all.iter().filter(|machine| is_live(machine) && !is_requested(machine)).count();
     let wanted = observed.set.spec.count();
     let lacking = wanted.saturating_sub(live);
     claims::offer(&host_request, observed.hosts).free.saturating_sub(looking + lacking)

@@ -352,10 +352,14 @@ mod joining {
     }
 
     fn check(hosts: &[Host], result: &str, attempts: u32, put_aside: bool, says: &str) {
-        let mut joins = machine(0, HOST, false);
+        check_machine(machine(0, HOST, false), hosts, result, attempts, put_aside, says);
+    }
+
+    fn check_machine(mut joins: Machine, hosts: &[Host], result: &str, attempts: u32, put_aside: bool, says: &str) {
+        let replicas = u32::from(!crate::machine_request::is_requested(&joins));
         condition(&mut joins, "HostClaimed", "True");
         let runs: Vec<PlaybookRun> = (0..attempts).map(|attempt| failed_join(attempt, result)).collect();
-        let plan = planned(&set(1, ""), &[joins], hosts, &runs);
+        let plan = planned(&set(replicas, ""), &[joins], hosts, &runs);
         let told = match plan.actions.as_slice() {
             [] => false,
             [Action::QuarantineHost { host, quarantine, .. }, Action::DeleteMachine(_)] => {
@@ -382,6 +386,22 @@ mod joining {
         check(&hosts, FAILS, 3, true, "PackageNotFound");
         let hosts: Vec<Host> = [held(), free()].into_iter().chain(aside(3)).collect();
         check(&hosts, FAILS, 3, false, "3 Hosts are quarantined for this set already");
+    }
+
+    #[test]
+    fn a_host_of_a_request_that_fails_to_join_is_put_aside_unless_the_request_names_it() {
+        let requested = |spec: &str| {
+            let mut joins = machine(0, spec, false);
+            joins.metadata.owner_references = None;
+            super::annotate(&mut joins, "clusterwright.dev/machine-request-uid", "r1");
+            joins
+        };
+        let hosts = [host("h", Some("uid-0"), ""), host("i", None, "")];
+        check_machine(requested(HOST), &hosts, FAILS, 3, true, "PackageNotFound");
+        check_machine(requested(HOST), &hosts[..1], FAILS, 3, false, "running");
+        check_machine(requested(", hostRef: {name: h}, hosts: [h]"), &hosts, FAILS, 3, false, "running");
+        let other = ", hostRef: {name: h}, hostSelector: {matchLabels: {size: large}}";
+        check_machine(requested(other), &hosts, FAILS, 3, false, "running");
     }
 
     /// The rows "SSH refused before the first task" and "one of n hosts unreachable mid-run": others proceed, and what
