@@ -67,6 +67,8 @@ impl Undecodable {
             "Job" | "Pod" => false,
             // They read a cluster, and change nothing of it.
             "BackupStorage" | "EtcdBackup" | "EtcdBackupSchedule" => false,
+            // They make Machines, which are seen for themselves; nobody else decides by them.
+            "MachineRequest" | "HostPool" => false,
             // While one is under way, nothing else is.
             "EtcdRestore" => is_or_unreadable(&spec["clusterName"], cluster),
             _ => true,
@@ -205,6 +207,8 @@ mod tests {
         check("RemediationPolicy", "p", "{spec: {clusterName: b}}", &["b"]);
         check("RemediationPolicy", "p", "{spec: {}}", &["a", "b"]);
         check("Job", "r", "{metadata: {labels: {clusterwright.dev/run: r}}}", &[]);
+        check("MachineRequest", "r", "{spec: {clusterName: a}}", &[]);
+        check("HostPool", "p", "{}", &[]);
         check("Unheard", "x", "{}", &["a", "b"]);
     }
 

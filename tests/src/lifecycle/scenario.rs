@@ -15,6 +15,7 @@ mod losses;
 mod metadata;
 mod moments;
 mod race;
+mod requested;
 mod restores;
 mod rotate;
 mod schedule;
@@ -51,6 +52,8 @@ impl Seen {
 pub enum LifecycleScenario {
     /// Two workers more.
     Expand,
+    /// More machines are requested than there are.
+    Request,
     /// One worker less, with a PodDisruptionBudget in the way.
     ShrinkWithBudget,
     /// A machine that was cleaned serves again.
@@ -127,8 +130,9 @@ pub enum LifecycleScenario {
 
 impl LifecycleScenario {
     /// All, in the order in which those of a profile are played.
-    pub const ALL: [LifecycleScenario; 37] = [
+    pub const ALL: [LifecycleScenario; 38] = [
         LifecycleScenario::Expand,
+        LifecycleScenario::Request,
         LifecycleScenario::ShrinkWithBudget,
         LifecycleScenario::Reuse,
         LifecycleScenario::Hooks,
@@ -179,6 +183,7 @@ impl LifecycleScenario {
     pub fn name(self) -> &'static str {
         match self {
             Self::Expand => "expand",
+            Self::Request => "request",
             Self::ShrinkWithBudget => "shrink-with-budget",
             Self::Reuse => "reuse",
             Self::Hooks => "hooks",
@@ -227,6 +232,7 @@ impl LifecycleScenario {
     pub fn promise(self) -> &'static str {
         match self {
             Self::Expand => "two workers more are Ready, and no other machine was touched",
+            Self::Request => "what is requested beside the count joins as far as there are Hosts, and is given back",
             Self::ShrinkWithBudget => {
                 "a worker leaves once its Pods may, says what is in the way until then, and is clean in the pool"
             }
@@ -300,6 +306,7 @@ impl LifecycleScenario {
     pub fn profile(self) -> Profile {
         match self {
             Self::Expand
+            | Self::Request
             | Self::ShrinkWithBudget
             | Self::Reuse
             | Self::Hooks
@@ -330,6 +337,7 @@ impl LifecycleScenario {
     pub async fn play(self, stage: &mut Stage<'_>) -> Result<Seen> {
         match self {
             Self::Expand => workers::expand(stage).await,
+            Self::Request => requested::partly(stage).await,
             Self::ShrinkWithBudget => leaving::shrink_with_budget(stage).await,
             Self::Reuse => workers::reuse(stage).await,
             Self::Hooks => hooks::around_join_and_remove(stage).await,

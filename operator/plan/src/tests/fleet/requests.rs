@@ -179,7 +179,7 @@ fn play(orders: &[Order]) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 16, max_shrink_iters: 60, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 8, max_shrink_iters: 60, ..ProptestConfig::default() })]
 
     #[test]
     fn requests_are_answered_and_take_no_more_than_they_ask_for_whatever_happens(story in prop::collection::vec(orders(), 1..14)) {
