@@ -100,6 +100,22 @@ for place, fields in (
     wrong.index = json.dumps({"formatVersion": 1, "artifacts": [OLD], **fields}).encode()
     refused("ArtifactIndexInvalid", (place, "must be", f"{wrong.url}/index.json"), lambda served=wrong: got(served))
 
+# A format that is not known is refused: a newer one with what to do, and one without a version, which no bundle ever had.
+for version, said in (
+    (2, ("formatVersion is 2, and the newest that is read here is 1", "update Clusterwright")),
+    (None, ("formatVersion is null, and must be 1",)),
+    ("1", ('formatVersion is "1", and must be 1',)),
+    (True, ("formatVersion is true, and must be 1",)),
+):
+    wrong = Served()
+    wrong.index = json.dumps({"formatVersion": version, "artifacts": [OLD]}).encode()
+    refused("ArtifactIndexInvalid", (*said, f"{wrong.url}/index.json"), lambda served=wrong: got(served))
+
+# What a later version adds beside the fields that are known is passed over.
+later = Served(OLD, repositories=[{"distribution": "debian12"}])
+later.index = json.dumps({"formatVersion": 1, "repositories": [], "artifacts": [{**OLD, "source": "https://x", "kind": "packages"}]}).encode()
+assert Bundle(later.options()).find("etcd", "") is not None
+
 # And so does a wrong variable.
 for place, components in (
     ("components is [", []),

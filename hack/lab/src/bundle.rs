@@ -1,22 +1,24 @@
-//! The artifact bundles: everything that machines take, in one directory with an index of sizes and digests.
+//! The lab's artifact bundles, made of the programs and images that were built.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
+use bundle::index::{Artifact, Index, is_kubernetes};
+use bundle::prune::sweep;
+use bundle::publish::publish_json;
+use bundle::recipe::Recipe;
+use bundle::version;
 use serde::{Deserialize, Serialize};
 
-use crate::cache::{Cache, create_dir, publish};
-use crate::images::archive::digest;
+use crate::cache::Cache;
 use crate::programs::{Component, Programs};
 use crate::progress::Progress;
 
 pub mod artifact;
-pub mod index;
 
 use artifact::Planned;
-use index::{Artifact, Index};
 
 /// Digests by path in the bundle, and what each file was made of: what has not changed is not made again.
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -45,78 +47,66 @@ pub fn build(
     let task = progress.counted("artifact bundle", planned.len());
     let mut made = Made::default();
     let mut index = Index::new();
-    let mut minors = BTreeMap::new();
-    for artifact in planned {
-        task.at(&artifact.path);
-        minors.extend(artifact.minor.map(|minor| ((artifact.name.clone(), artifact.version.clone()), minor)));
-        let entry = bring(&artifact, bundle, &before)?;
-        index.artifacts.push(Artifact::new(&artifact, entry.size, &entry.sha256));
-        made.0.insert(artifact.path, entry);
+    for Planned { recipe, .. } in &planned {
+        task.at(&recipe.path);
+        let sources = recipe.fingerprint()?;
+        let artifact = bring(recipe, &sources, bundle, &before)?;
+        let entry = Entry { sources, size: artifact.size, sha256: artifact.sha256.clone() };
+        made.0.insert(recipe.path.clone(), entry);
+        index.insert(artifact)?;
         task.advance();
     }
-    index.combine(&minors);
+    index.components = self::components(&planned);
     // The index is whole before anything is removed that the old one named.
-    write_json(&bundle.join("index.json"), &index)?;
-    write_json(&memory, &made)?;
-    sweep(bundle, &made.0.keys().map(String::as_str).collect())?;
+    index.write(bundle)?;
+    publish_json(&memory, &made)?;
+    sweep(bundle, &index)?;
     task.done();
     Ok(())
 }
 
-fn bring(artifact: &Planned, bundle: &Path, before: &Made) -> Result<Entry> {
-    let sources = artifact.fingerprint()?;
-    let path = bundle.join(&artifact.path);
-    let known = before.0.get(&artifact.path).filter(|known| known.sources == sources);
+fn bring(recipe: &Recipe, sources: &str, bundle: &Path, before: &Made) -> Result<Artifact> {
+    let known = before.0.get(&recipe.path).filter(|known| known.sources == sources);
     if let Some(known) = known
-        && fs::metadata(&path).is_ok_and(|found| found.len() == known.size)
+        && fs::metadata(bundle.join(&recipe.path)).is_ok_and(|found| found.len() == known.size)
     {
-        return Ok(known.clone());
+        return Ok(recipe.artifact(known.size, known.sha256.clone()));
     }
-    publish(&path, |draft| artifact.make(draft))?;
-    let size = fs::metadata(&path).with_context(|| format!("failed to look at {}", path.display()))?.len();
-    Ok(Entry { sources, size, sha256: digest(&path)? })
+    recipe.make(bundle)
+}
+
+/// Which of these go with each Kubernetes minor that is among them: what is of that minor, and otherwise what is of
+/// none.
+fn components(planned: &[Planned]) -> BTreeMap<String, BTreeMap<String, String>> {
+    let others = || planned.iter().filter(|it| !is_kubernetes(&it.recipe.name));
+    let of = |wanted: Option<&str>| -> BTreeMap<String, String> {
+        let these = others().filter(|it| it.minor == wanted);
+        these.map(|it| (it.recipe.name.clone(), it.recipe.version.clone())).collect()
+    };
+    let kubelets = planned.iter().filter(|it| it.recipe.name == "kubelet");
+    let minors = kubelets.filter_map(|kubelet| version::minor(&kubelet.recipe.version));
+    minors.map(|minor| (minor.clone(), of(None).into_iter().chain(of(Some(&minor))).collect())).collect()
 }
 
 fn read(memory: &Path) -> Made {
     fs::read(memory).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default()
 }
 
-fn write_json(path: &Path, value: &impl Serialize) -> Result<()> {
-    publish(path, |draft| {
-        let text = serde_json::to_vec_pretty(value)?;
-        fs::write(draft, text).with_context(|| format!("failed to write {}", draft.display()))
-    })
-}
-
-/// Removes files that the index does not name.
-fn sweep(bundle: &Path, named: &BTreeSet<&str>) -> Result<()> {
-    for part in ["files", "images"] {
-        let directory = bundle.join(part);
-        create_dir(&directory)?;
-        let sweeping = || format!("failed to look through {}", directory.display());
-        for entry in fs::read_dir(&directory).with_context(sweeping)? {
-            let entry = entry.with_context(sweeping)?;
-            let name = format!("{part}/{}", entry.file_name().to_string_lossy());
-            if !named.contains(name.as_str()) {
-                fs::remove_file(entry.path()).with_context(sweeping)?;
-            }
-        }
-    }
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::bundle::artifact::Content;
+    use std::path::PathBuf;
 
-    fn plan(source: &Path) -> Planned {
-        Planned {
-            name: "runc".into(),
-            version: "1.5.2".into(),
-            path: "files/runc-1.5.2-linux-amd64".into(),
-            content: Content::File(source.to_owned()),
-            minor: None,
+    use bundle::recipe::Content;
+
+    use super::*;
+
+    fn recipe(name: &str, version: &str, source: PathBuf) -> Recipe {
+        Recipe {
+            name: name.into(),
+            version: version.into(),
+            arch: "amd64".into(),
+            path: format!("files/{name}-{version}-linux-amd64"),
+            content: Content::File(source),
         }
     }
 
@@ -125,26 +115,39 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let (source, bundle) = (dir.path().join("runc"), dir.path().join("bundle"));
         fs::write(&source, "one").unwrap();
-        let first = bring(&plan(&source), &bundle, &Made::default()).unwrap();
-        let made = Made([("files/runc-1.5.2-linux-amd64".to_owned(), first.clone())].into());
+        let recipe = recipe("runc", "1.5.2", source.clone());
+        let sources = recipe.fingerprint().unwrap();
+        let first = bring(&recipe, &sources, &bundle, &Made::default()).unwrap();
+        let entry = Entry { sources: sources.clone(), size: first.size, sha256: first.sha256.clone() };
+        let made = Made([(recipe.path.clone(), entry)].into());
 
-        fs::write(bundle.join("files/runc-1.5.2-linux-amd64"), "ABC").unwrap();
+        fs::write(bundle.join(&recipe.path), "ABC").unwrap();
+        assert_eq!(bring(&recipe, &sources, &bundle, &made).unwrap(), first);
         fs::remove_file(&source).unwrap();
         fs::write(&source, "three").unwrap();
-        let second = bring(&plan(&source), &bundle, &made).unwrap();
+        let second = bring(&recipe, &recipe.fingerprint().unwrap(), &bundle, &made).unwrap();
         assert_ne!(first.sha256, second.sha256);
         assert_eq!(second.size, 5);
-        assert_eq!(fs::read_to_string(bundle.join("files/runc-1.5.2-linux-amd64")).unwrap(), "three");
+        assert_eq!(fs::read_to_string(bundle.join(&recipe.path)).unwrap(), "three");
     }
 
     #[test]
-    fn what_the_index_no_longer_names_goes() {
-        let dir = tempfile::tempdir().unwrap();
-        create_dir(&dir.path().join("files")).unwrap();
-        fs::write(dir.path().join("files/kubelet-1.34.4-linux-amd64"), "").unwrap();
-        fs::write(dir.path().join("files/kubelet-1.35.4-linux-amd64"), "").unwrap();
-        sweep(dir.path(), &["files/kubelet-1.35.4-linux-amd64"].into()).unwrap();
-        assert!(!dir.path().join("files/kubelet-1.34.4-linux-amd64").exists());
-        assert!(dir.path().join("files/kubelet-1.35.4-linux-amd64").exists());
+    fn the_table_says_which_versions_go_with_each_kubernetes_minor() {
+        let planned = [
+            ("kubelet", "1.35.4", None),
+            ("kubelet", "1.34.4", None),
+            ("registry.k8s.io/kube-proxy", "v1.35.4", None),
+            ("etcd", "3.6.16", None),
+            ("etcd", "3.6.14", Some("1.34")),
+            ("registry.k8s.io/pause", "3.10.1", None),
+        ]
+        .map(|(name, version, minor)| Planned { recipe: recipe(name, version, PathBuf::new()), minor });
+        let with = |etcd: &str| {
+            [("etcd", etcd), ("registry.k8s.io/pause", "3.10.1")].map(|(name, version)| (name.into(), version.into()))
+        };
+        assert_eq!(
+            components(&planned),
+            [("1.34".to_owned(), with("3.6.14").into()), ("1.35".to_owned(), with("3.6.16").into())].into()
+        );
     }
 }

@@ -1,9 +1,10 @@
 //! The cache: everything that was built once and survives `lab down`.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::{Context, Result, anyhow};
+pub use bundle::publish::{create_dir, publish};
 use nix::fcntl::{Flock, FlockArg};
 
 /// The cache directory and the names of what is in it.
@@ -73,60 +74,5 @@ impl Cache {
         Flock::lock(file, FlockArg::LockExclusive)
             .map_err(|(_, errno)| anyhow!(errno))
             .with_context(|| format!("failed to lock {}", path.display()))
-    }
-}
-
-/// Creates a directory and those above it.
-pub fn create_dir(path: &Path) -> Result<()> {
-    fs::create_dir_all(path).with_context(|| format!("failed to create {}", path.display()))
-}
-
-/// Makes `path` (a file or a directory) whole or not at all: `make` works on a name beside it, which is then
-/// renamed. What a crashed run left under that name is removed first.
-pub fn publish(path: &Path, make: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
-    let parent = path.parent().context("a cache entry lies in a directory")?;
-    let name = path.file_name().context("a cache entry has a name")?.to_string_lossy();
-    create_dir(parent)?;
-    let draft = parent.join(format!(".{name}.draft"));
-    remove(&draft)?;
-    make(&draft)?;
-    remove(path)?;
-    fs::rename(&draft, path).with_context(|| format!("failed to move {} into place", path.display()))
-}
-
-fn remove(path: &Path) -> Result<()> {
-    let gone = match fs::symlink_metadata(path) {
-        Ok(found) if found.is_dir() => fs::remove_dir_all(path),
-        Ok(_) => fs::remove_file(path),
-        Err(_) => return Ok(()),
-    };
-    gone.with_context(|| format!("failed to remove {}", path.display()))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_failed_make_leaves_the_old_entry() {
-        let dir = tempfile::tempdir().unwrap();
-        let entry = dir.path().join("entry");
-        publish(&entry, |draft| Ok(fs::write(draft, "old")?)).unwrap();
-        publish(&entry, |draft| {
-            fs::write(draft, "half")?;
-            anyhow::bail!("cut off")
-        })
-        .unwrap_err();
-        assert_eq!(fs::read_to_string(&entry).unwrap(), "old");
-    }
-
-    #[test]
-    fn a_directory_replaces_what_a_crashed_run_left() {
-        let dir = tempfile::tempdir().unwrap();
-        let entry = dir.path().join("entry");
-        fs::create_dir_all(dir.path().join(".entry.draft/half")).unwrap();
-        publish(&entry, |draft| Ok(fs::create_dir(draft)?)).unwrap();
-        assert!(entry.is_dir());
-        assert!(!entry.join("half").exists());
     }
 }

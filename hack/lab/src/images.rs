@@ -11,7 +11,6 @@ pub mod archive;
 pub mod debian;
 pub mod ours;
 pub mod scratch;
-pub mod tree;
 
 /// The operator's image.
 pub const OPERATOR: Reference = Reference { name: "clusterwright.dev/operator", version: Cow::Borrowed("dev") };

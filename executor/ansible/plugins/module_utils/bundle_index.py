@@ -29,8 +29,8 @@ def parse(content: bytes, url: str) -> Index:
         value = json.loads(content)
     except ValueError as error:
         raise StepFailure("ArtifactIndexInvalid", f"{url} is not JSON: {error}") from error
-    if not isinstance(value, dict) or value.get("formatVersion") != FORMAT:
-        raise StepFailure("ArtifactIndexInvalid", f"{url}: formatVersion must be {FORMAT}")
+    require(isinstance(value, dict), url, "the index", value, "an object")
+    check_format(url, value.get("formatVersion"))
     artifacts, components = value.get("artifacts", []), value.get("components", {})
     require(isinstance(artifacts, list), url, "artifacts", artifacts, "a list")
     for number, entry in enumerate(artifacts):
@@ -39,6 +39,17 @@ def parse(content: bytes, url: str) -> Index:
     for minor, versions in components.items():
         check_versions(url, minor, versions)
     return Index(artifacts, components)
+
+
+def check_format(url: str, version: object) -> None:
+    """Refuses a format that is not known here. An index has always had the field; one without it is something else."""
+    if type(version) is int and version > FORMAT:
+        raise StepFailure(
+            "ArtifactIndexInvalid",
+            f"{url}: formatVersion is {version}, and the newest that is read here is {FORMAT}: update Clusterwright, or make the"
+            " bundle with the wright of the version that is installed",
+        )
+    require(type(version) is int and version == FORMAT, url, "formatVersion", version, str(FORMAT))
 
 
 def require(fulfilled: bool, url: str, place: str, value: object, allowed: str) -> None:

@@ -38,6 +38,10 @@ impl Index {
         let index: Self = serde_json::from_slice(text).map_err(|error| sanitize(&error.to_string()))?;
         match index.format_version {
             FORMAT => Ok(index),
+            newer if newer > FORMAT => Err(format!(
+                "formatVersion is {newer}, and the newest that is read here is {FORMAT}: update Clusterwright, or make \
+                 the bundle with the wright of the version that is installed"
+            )),
             other => Err(format!("formatVersion is {other}, and must be {FORMAT}")),
         }
     }
@@ -73,5 +77,18 @@ impl Index {
                 Err((ProgramsFailure::NotFound, problem))
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Index;
+
+    #[test]
+    fn a_newer_format_is_refused_with_what_to_do() {
+        let refused = |text: &str| Index::parse(text.as_bytes()).err().unwrap();
+        assert!(refused(r#"{"formatVersion": 2, "artifacts": []}"#).contains("update Clusterwright"));
+        assert_eq!(refused(r#"{"formatVersion": 0, "artifacts": []}"#), "formatVersion is 0, and must be 1");
+        assert!(refused(r#"{"artifacts": []}"#).contains("missing field `formatVersion`"));
     }
 }

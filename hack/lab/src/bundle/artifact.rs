@@ -1,142 +1,42 @@
-//! What is in the bundle. Names and layouts equal those of the projects' own releases, so that released files can
-//! take these ones' places.
+//! What is in the lab's bundles.
 
-use std::fs::{self, File};
-use std::io::Write;
-use std::path::{Path, PathBuf};
-
-use anyhow::{Context, Result};
-use flate2::Compression;
-use flate2::write::GzEncoder;
+use bundle::recipe::{Content, Recipe, of_programs};
 
 use crate::cache::Cache;
-use crate::images::tree::{Tree, file_fingerprint};
 use crate::images::{NEWER_PAUSE, architecture, scratch};
 use crate::programs::{Component, Programs};
 
 /// One artifact to be.
 #[derive(Debug)]
 pub struct Planned {
-    /// Its name in the index.
-    pub name: String,
-    /// Its version in the index.
-    pub version: String,
-    /// Its place in the bundle.
-    pub path: String,
-    /// What it is made of.
-    pub content: Content,
+    /// How it is made.
+    pub recipe: Recipe,
     /// The minor of Kubernetes that it goes with in place of what goes with all others.
     pub minor: Option<&'static str>,
 }
 
-/// What an artifact is made of.
-#[derive(Debug)]
-pub enum Content {
-    /// One executable.
-    File(PathBuf),
-    /// A compressed tar.
-    Archive(Tree),
-    /// An image's archive.
-    Image(PathBuf),
-}
-
-impl Content {
-    /// The word for it in the index.
-    pub fn kind(&self) -> &'static str {
-        match self {
-            Self::File(_) => "file",
-            Self::Archive(_) => "archive",
-            Self::Image(_) => "image",
-        }
-    }
-}
-
-impl Planned {
-    /// A text that changes when the artifact must be made again.
-    pub fn fingerprint(&self) -> Result<String> {
-        match &self.content {
-            Content::File(source) | Content::Image(source) => file_fingerprint(source),
-            Content::Archive(tree) => tree.fingerprint(),
-        }
-    }
-
-    /// Makes the artifact.
-    pub fn make(&self, into: &Path) -> Result<()> {
-        let making = || format!("failed to make {}", self.path);
-        match &self.content {
-            Content::File(source) | Content::Image(source) => {
-                // The same bytes twice on one disk would cost a gigabyte.
-                if fs::hard_link(source, into).is_err() {
-                    fs::copy(source, into).with_context(making)?;
-                }
-                Ok(())
-            }
-            Content::Archive(tree) => {
-                let file = File::create(into).with_context(making)?;
-                let mut packed = GzEncoder::new(file, Compression::fast());
-                tree.write(&mut packed)?;
-                packed.finish().and_then(|mut file| file.flush()).with_context(making)
-            }
-        }
-    }
-}
-
-/// Every artifact of these components, in the order of the index.
+/// Every artifact of these components.
 pub fn all(components: &[Component], cache: &Cache, programs: &Programs) -> Vec<Planned> {
     let mut artifacts: Vec<Planned> = components.iter().flat_map(|it| of_component(it, programs)).collect();
     artifacts.extend(scratch::references(components).into_iter().map(|image| Planned {
-        path: format!("images/{}", image.file()),
-        content: Content::Image(image.archive(cache)),
         minor: (image == NEWER_PAUSE.0).then_some(NEWER_PAUSE.1),
-        name: image.name.to_owned(),
-        version: image.version.into_owned(),
+        recipe: Recipe {
+            path: format!("images/{}", image.file()),
+            content: Content::Image(image.archive(cache)),
+            name: image.name.to_owned(),
+            version: image.version.into_owned(),
+            arch: architecture().to_owned(),
+        },
     }));
     artifacts
 }
 
+/// CoreDNS comes as an image only, and an S3 server is no part of a cluster.
 fn of_component(component: &Component, programs: &Programs) -> Vec<Planned> {
-    let version = component.version;
-    let platform = format!("linux-{}", architecture());
-    let file = |name: &str| Planned {
-        name: name.to_owned(),
-        version: version.to_owned(),
-        path: format!("files/{name}-{version}-{platform}"),
-        content: Content::File(programs.path(component, name)),
-        minor: component.minor,
-    };
-    let archive = |ending: &str, tree: Tree| Planned {
-        name: component.name.to_owned(),
-        version: version.to_owned(),
-        path: format!("files/{}-{version}-{platform}.{ending}", component.name),
-        content: Content::Archive(tree),
-        minor: component.minor,
-    };
-    match component.name {
-        "kubernetes" => ["kubelet", "kubeadm", "kubectl"].map(file).into(),
-        "runc" => vec![file("runc")],
-        "containerd" => vec![archive("tar.gz", under("bin", component, programs))],
-        "etcd" => {
-            vec![archive("tar.gz", under(&format!("etcd-v{version}-{platform}"), component, programs))]
-        }
-        "cni-plugins" => {
-            let mut tree = Tree::new();
-            for (name, _) in component.programs {
-                tree.program(name, programs.path(component, name));
-            }
-            vec![archive("tgz", tree)]
-        }
-        // CoreDNS comes as an image only, and an S3 server is no part of a cluster.
-        _ => Vec::new(),
-    }
-}
-
-fn under(directory: &str, component: &Component, programs: &Programs) -> Tree {
-    let mut tree = Tree::new();
-    tree.directory(directory, 0o755, 0);
-    for (name, _) in component.programs {
-        tree.program(&format!("{directory}/{name}"), programs.path(component, name));
-    }
-    tree
+    let program = |(name, _): &(&str, &str)| ((*name).to_owned(), programs.path(component, name));
+    let sources: Vec<_> = component.programs.iter().map(program).collect();
+    let recipes = of_programs(component.name, component.version, architecture(), &sources);
+    recipes.into_iter().map(|recipe| Planned { recipe, minor: component.minor }).collect()
 }
 
 #[cfg(test)]
@@ -150,7 +50,7 @@ mod tests {
     }
 
     fn names(components: &[Component]) -> Vec<String> {
-        planned(components).iter().map(|it| format!("{}:{}", it.name, it.version)).collect()
+        planned(components).iter().map(|it| format!("{}:{}", it.recipe.name, it.recipe.version)).collect()
     }
 
     #[test]
@@ -195,36 +95,20 @@ mod tests {
     }
 
     #[test]
-    fn no_two_artifacts_have_one_place() {
-        let planned = planned(&[COMPONENTS, UPGRADES, CHANGES].concat());
-        let places: std::collections::BTreeSet<&str> = planned.iter().map(|it| it.path.as_str()).collect();
-        assert_eq!(places.len(), planned.len());
+    fn the_catalogue_for_users_has_the_versions_that_are_tested_here() {
+        let catalogue = bundle::catalogue::Catalogue::built_in().unwrap();
+        let built = planned(&[COMPONENTS, UPGRADES, CHANGES].concat());
+        let table = super::super::components(&built);
+        for (minor, versions) in &table {
+            assert_eq!(catalogue.components(&format!("{minor}.0")).unwrap(), versions, "{minor}");
+        }
+        assert_eq!(table.keys().map(String::as_str).collect::<Vec<_>>(), catalogue.minors());
     }
 
     #[test]
-    fn an_archive_unpacks_as_a_release_does() {
-        let dir = tempfile::tempdir().unwrap();
-        let programs = Programs::new(None, dir.path().to_owned());
-        for component in COMPONENTS {
-            for (name, _) in component.programs {
-                let path = programs.path(component, name);
-                fs::create_dir_all(path.parent().unwrap()).unwrap();
-                fs::write(path, *name).unwrap();
-            }
-        }
-        let artifacts = all(COMPONENTS, &Cache::at(dir.path()), &programs);
-        let etcd = artifacts.iter().find(|it| it.name == "etcd").unwrap();
-        let made = dir.path().join("etcd.tar.gz");
-        etcd.make(&made).unwrap();
-        let mut archive = tar::Archive::new(flate2::read::GzDecoder::new(File::open(made).unwrap()));
-        let entries: Vec<(String, u32)> = archive
-            .entries()
-            .unwrap()
-            .map(|it| it.unwrap())
-            .map(|it| (it.path().unwrap().to_string_lossy().into_owned(), it.header().mode().unwrap()))
-            .collect();
-        let top = format!("etcd-v3.6.16-linux-{}", architecture());
-        assert_eq!(entries[0], (format!("{top}/"), 0o755));
-        assert!(entries.contains(&(format!("{top}/etcdctl"), 0o755)), "{entries:?}");
+    fn no_two_artifacts_have_one_place() {
+        let planned = planned(&[COMPONENTS, UPGRADES, CHANGES].concat());
+        let places: std::collections::BTreeSet<&str> = planned.iter().map(|it| it.recipe.path.as_str()).collect();
+        assert_eq!(places.len(), planned.len());
     }
 }

@@ -1,16 +1,16 @@
 //! Docker archives, written straight from layers: a manifest, a configuration, one tar a layer.
 
 use std::fs::{self, File};
-use std::io::{BufReader, BufWriter, Read, Write};
+use std::io::{BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
+use bundle::digest;
+use bundle::tree::Tree;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use sha2::{Digest, Sha256};
 use tar::{Builder, Header};
 
-use super::tree::Tree;
 use super::{Reference, architecture};
 use crate::cache::{create_dir, publish};
 
@@ -54,7 +54,7 @@ impl Layer {
     /// Keeps the layer that `write` makes under `file`.
     pub fn keep(file: &Path, write: impl FnOnce(&Path) -> Result<()>) -> Result<Self> {
         publish(file, write)?;
-        let digest = digest(file)?;
+        let digest = digest::of_file(file)?;
         publish(&beside(file), |draft| {
             let known = serde_json::to_vec(&Known { digest: digest.clone() })?;
             fs::write(draft, known).with_context(|| format!("failed to write {}", draft.display()))
@@ -89,7 +89,7 @@ pub fn write(
     buffered.flush().context("failed to write a layer")?;
     drop(buffered);
     let mut layers = below.to_vec();
-    layers.push(Layer { file: draft.path().to_owned(), digest: digest(draft.path())? });
+    layers.push(Layer { file: draft.path().to_owned(), digest: digest::of_file(draft.path())? });
 
     publish(archive, |path| {
         assemble(path, reference, settings, &layers)
@@ -100,7 +100,7 @@ pub fn write(
 
 fn assemble(path: &Path, reference: &Reference, settings: &Settings, layers: &[Layer]) -> Result<()> {
     let config = serde_json::to_vec(&configuration(settings, layers))?;
-    let config_name = format!("{}.json", hex::encode(Sha256::digest(&config)));
+    let config_name = format!("{}.json", digest::of_bytes(&config));
     let names: Vec<String> = layers.iter().map(|layer| format!("{}.tar", layer.digest)).collect();
     let manifest =
         serde_json::to_vec(&json!([{ "Config": config_name, "RepoTags": [reference.to_string()], "Layers": names }]))?;
@@ -141,15 +141,6 @@ fn configuration(settings: &Settings, layers: &[Layer]) -> serde_json::Value {
     })
 }
 
-/// A file's SHA-256 in hex.
-pub fn digest(path: &Path) -> Result<String> {
-    let reading = || format!("failed to read {}", path.display());
-    let mut file = BufReader::with_capacity(1 << 20, File::open(path).with_context(reading)?);
-    let mut hash = Sha256::new();
-    std::io::copy(&mut file, &mut hash).with_context(reading)?;
-    Ok(hex::encode(hash.finalize()))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -187,7 +178,7 @@ mod tests {
         assert_eq!(layers.len(), 2);
         for (name, digest) in layers.iter().zip(digests) {
             let content = &files[name.as_str().unwrap()];
-            assert_eq!(digest.as_str().unwrap(), format!("sha256:{}", hex::encode(Sha256::digest(content))));
+            assert_eq!(digest.as_str().unwrap(), format!("sha256:{}", digest::of_bytes(content)));
         }
     }
 
@@ -207,6 +198,6 @@ mod tests {
         let file = dir.path().join("layer.tar");
         assert!(Layer::kept(&file).is_none());
         Layer::keep(&file, |path| Ok(fs::write(path, "x")?)).unwrap();
-        assert_eq!(Layer::kept(&file).unwrap().digest, hex::encode(Sha256::digest("x")));
+        assert_eq!(Layer::kept(&file).unwrap().digest, digest::of_bytes(b"x"));
     }
 }

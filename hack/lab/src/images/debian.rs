@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
+use bundle::tree::file_fingerprint;
 
 use super::archive::Layer;
-use super::tree::file_fingerprint;
 use crate::cache::{Cache, create_dir, publish};
 use crate::logged;
 use crate::progress::{Progress, Task};

@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result};
+use bundle::tree::Tree;
 
 use super::archive::{Layer, Settings, is_fresh, write};
 use super::debian::Base;
-use super::tree::Tree;
 use super::{EXECUTOR, OPERATOR, Reference};
 use crate::cache::{Cache, publish};
 use crate::cargo::Ours;

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
+use bundle::tree::Tree;
 
 use super::archive::{Settings, is_fresh, write};
-use super::tree::Tree;
 use super::{BUSYBOX, NEWER_PAUSE, PAUSE, Reference};
 use crate::cache::Cache;
 use crate::programs::{Component, Programs};

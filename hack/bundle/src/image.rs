@@ -1,0 +1,232 @@
+//! Images as registries have them, and their archives: an OCI layout of one image in a tar, with the bytes of the
+//! registry, so that the image has the same digest on machines as upstream.
+
+use std::fs::File;
+use std::io::{BufWriter, Read, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail, ensure};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tar::{Builder, Header};
+
+use crate::digest::{self, is_digest};
+
+const OCI_MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
+
+/// A manifest as the registry sent it.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Manifest {
+    #[serde(default)]
+    media_type: Option<String>,
+    #[serde(default)]
+    config: Option<Blob>,
+    #[serde(default)]
+    layers: Option<Vec<Blob>>,
+    #[serde(default)]
+    manifests: Option<Vec<Entry>>,
+}
+
+/// One entry of a list of manifests.
+#[derive(Debug, Clone, Deserialize)]
+struct Entry {
+    digest: String,
+    #[serde(default)]
+    platform: Option<Platform>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+struct Platform {
+    os: String,
+    architecture: String,
+}
+
+/// A configuration or a layer of an image.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct Blob {
+    /// `sha256:` and 64 hexadecimal digits.
+    pub digest: String,
+    /// Size in bytes.
+    pub size: u64,
+}
+
+/// What a manifest leads to.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Content {
+    /// A list of manifests: the digest of the one for the architecture that was asked for.
+    List(String),
+    /// The image: its configuration, then its layers, each once.
+    Image(Vec<Blob>),
+}
+
+/// What the manifest of `image` says to a machine of that architecture.
+pub fn content(manifest: &[u8], image: &str, arch: &str) -> Result<Content> {
+    let found: Manifest =
+        serde_json::from_slice(manifest).with_context(|| format!("the manifest of {image} cannot be read"))?;
+    if let Some(manifests) = found.manifests {
+        let is = |platform: &Platform| platform.os == "linux" && platform.architecture == arch;
+        let platforms = manifests.iter().filter_map(|entry| Some((entry.platform.as_ref()?, entry)));
+        if let Some((_, entry)) = platforms.clone().find(|(platform, _)| is(platform)) {
+            checked(&entry.digest, image)?;
+            return Ok(Content::List(entry.digest.clone()));
+        }
+        let there = platforms.filter(|(platform, _)| platform.architecture != "unknown");
+        let there: Vec<String> = there.map(|(it, _)| format!("{}/{}", it.os, it.architecture)).collect();
+        bail!("{image} is not there for linux/{arch}, but for {}", there.join(", "));
+    }
+    let Some(config) = found.config else { bail!("the manifest of {image} has neither a list nor a configuration") };
+    let mut blobs = vec![config];
+    for layer in found.layers.unwrap_or_default() {
+        if !blobs.contains(&layer) {
+            blobs.push(layer);
+        }
+    }
+    for blob in &blobs {
+        checked(&blob.digest, image)?;
+    }
+    Ok(Content::Image(blobs))
+}
+
+/// Fails if an image's configuration is of another architecture.
+pub fn check_configuration(configuration: &[u8], image: &str, arch: &str) -> Result<()> {
+    let found: Platform = serde_json::from_slice(configuration)
+        .with_context(|| format!("the configuration of {image} cannot be read"))?;
+    let (os, is) = (&found.os, &found.architecture);
+    ensure!(os == "linux" && is == arch, "{image} is for {os}/{is} alone, and linux/{arch} was asked for");
+    Ok(())
+}
+
+fn checked(digest: &str, image: &str) -> Result<()> {
+    let known = digest.strip_prefix("sha256:").is_some_and(is_digest);
+    ensure!(known, "the manifest of {image} names the digest {digest:?}, and only sha256 is known here");
+    Ok(())
+}
+
+/// Writes the archive of an image that is called `name` (with its tag): its manifest, and its blobs, which lie in
+/// `blobs` under the digits of their digests. The same image gives the same bytes.
+pub fn write_archive(into: &Path, name: &str, arch: &str, manifest: &[u8], blobs: (&Path, &[Blob])) -> Result<()> {
+    let writing = || format!("failed to write {}", into.display());
+    let media_type = serde_json::from_slice::<Manifest>(manifest)?.media_type;
+    let digits = digest::of_bytes(manifest);
+    let index = index(name, arch, media_type.as_deref(), &digits, manifest.len());
+    let file = File::create(into).with_context(writing)?;
+    let mut tar = Builder::new(BufWriter::with_capacity(1 << 20, file));
+    append(&mut tar, "oci-layout", br#"{"imageLayoutVersion":"1.0.0"}"#).with_context(writing)?;
+    append(&mut tar, "index.json", &serde_json::to_vec(&index)?).with_context(writing)?;
+    append(&mut tar, &format!("blobs/sha256/{digits}"), manifest).with_context(writing)?;
+    for blob in blobs.1 {
+        let digits = blob.digest.trim_start_matches("sha256:");
+        let path: PathBuf = blobs.0.join(digits);
+        let file = File::open(&path).with_context(|| format!("failed to open {}", path.display()))?;
+        append_from(&mut tar, &format!("blobs/sha256/{digits}"), blob.size, file).with_context(writing)?;
+    }
+    tar.into_inner().and_then(|mut file| file.flush()).with_context(writing)
+}
+
+fn index(name: &str, arch: &str, media_type: Option<&str>, digits: &str, size: usize) -> Value {
+    let tag = name.rsplit(':').next().unwrap_or(name);
+    json!({
+        "schemaVersion": 2,
+        "mediaType": "application/vnd.oci.image.index.v1+json",
+        "manifests": [{
+            "mediaType": media_type.unwrap_or(OCI_MANIFEST),
+            "digest": format!("sha256:{digits}"),
+            "size": size,
+            "platform": {"os": "linux", "architecture": arch},
+            // What containerd calls it.
+            "annotations": {"io.containerd.image.name": name, "org.opencontainers.image.ref.name": tag},
+        }],
+    })
+}
+
+fn append(tar: &mut Builder<impl Write>, path: &str, content: &[u8]) -> Result<()> {
+    append_from(tar, path, content.len() as u64, content)
+}
+
+fn append_from(tar: &mut Builder<impl Write>, path: &str, size: u64, content: impl Read) -> Result<()> {
+    let mut header = Header::new_gnu();
+    header.set_mode(0o644);
+    header.set_mtime(0);
+    header.set_size(size);
+    Ok(tar.append_data(&mut header, path, content)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn blob(digit: &str) -> Blob {
+        Blob { digest: format!("sha256:{}", digit.repeat(64)), size: 1 }
+    }
+
+    #[track_caller]
+    fn check(manifest: &Value, arch: &str, expected: Result<Content, &str>) {
+        let found = content(manifest.to_string().as_bytes(), "r/pause:3", arch).map_err(|error| format!("{error:#}"));
+        match (&found, expected) {
+            (Ok(found), Ok(expected)) => assert_eq!(*found, expected),
+            (Err(error), Err(said)) => assert!(error.contains(said), "{error}"),
+            (found, expected) => panic!("{found:?} is not {expected:?}"),
+        }
+    }
+
+    #[test]
+    fn of_a_list_the_manifest_of_the_architecture_is_taken() {
+        let entry = |arch: &str, digit: &str| {
+            json!({"digest": format!("sha256:{}", digit.repeat(64)), "platform": {"os": "linux", "architecture": arch}})
+        };
+        let list = json!({"manifests": [entry("arm64", "a"), entry("amd64", "b"), entry("unknown", "c")]});
+        check(&list, "amd64", Ok(Content::List(blob("b").digest)));
+        check(&list, "s390x", Err("r/pause:3 is not there for linux/s390x, but for linux/arm64, linux/amd64"));
+        let odd = json!({"manifests": [{"digest": "md5:1", "platform": {"os": "linux", "architecture": "amd64"}}]});
+        check(&odd, "amd64", Err("names the digest \"md5:1\""));
+    }
+
+    #[test]
+    fn an_images_blobs_are_listed_once() {
+        let of = |digit: &str| json!({"digest": blob(digit).digest, "size": 1});
+        let manifest = json!({"config": of("a"), "layers": [of("b"), of("b"), of("c")]});
+        check(&manifest, "amd64", Ok(Content::Image(vec![blob("a"), blob("b"), blob("c")])));
+        let leaving = json!({"config": {"digest": "sha256:../../x", "size": 1}, "layers": []});
+        check(&leaving, "amd64", Err("names the digest"));
+        check(&json!({}), "amd64", Err("has neither a list nor a configuration"));
+    }
+
+    #[test]
+    fn an_image_of_another_architecture_is_refused() {
+        let configuration = br#"{"os": "linux", "architecture": "amd64", "rootfs": {}}"#;
+        check_configuration(configuration, "r/pause:3", "amd64").unwrap();
+        let error = check_configuration(configuration, "r/pause:3", "arm64").unwrap_err().to_string();
+        assert_eq!(error, "r/pause:3 is for linux/amd64 alone, and linux/arm64 was asked for");
+    }
+
+    #[test]
+    fn an_archive_has_the_registrys_bytes_and_is_the_same_each_time() {
+        let dir = tempfile::tempdir().unwrap();
+        let config = Blob { digest: format!("sha256:{}", digest::of_bytes(b"{}")), size: 2 };
+        std::fs::write(dir.path().join(digest::of_bytes(b"{}")), "{}").unwrap();
+        let manifest = format!(r#"{{ "config": {{"digest": "{}", "size": 2}} }}"#, config.digest);
+        let made = |file: &str| {
+            let path = dir.path().join(file);
+            let blobs = [config.clone()];
+            write_archive(&path, "r/pause:3", "amd64", manifest.as_bytes(), (dir.path(), &blobs)).unwrap();
+            std::fs::read(path).unwrap()
+        };
+        let archive = made("one");
+        assert_eq!(archive, made("other"));
+        let mut files = std::collections::BTreeMap::new();
+        for entry in tar::Archive::new(archive.as_slice()).entries().unwrap() {
+            let mut entry = entry.unwrap();
+            let mut content = String::new();
+            entry.read_to_string(&mut content).unwrap();
+            files.insert(entry.path().unwrap().to_string_lossy().into_owned(), content);
+        }
+        let digits = digest::of_bytes(manifest.as_bytes());
+        assert_eq!(files[&format!("blobs/sha256/{digits}")], manifest);
+        let index: Value = serde_json::from_str(&files["index.json"]).unwrap();
+        assert_eq!(index["manifests"][0]["digest"], format!("sha256:{digits}"));
+        assert_eq!(index["manifests"][0]["mediaType"], OCI_MANIFEST);
+        assert_eq!(index["manifests"][0]["annotations"]["io.containerd.image.name"], "r/pause:3");
+        assert_eq!(files.len(), 4);
+    }
+}
