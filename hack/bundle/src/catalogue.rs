@@ -118,9 +118,9 @@ impl Catalogue {
         let Some(minor) = minor(kubernetes) else {
             bail!("{kubernetes:?} is no version of Kubernetes: give major, minor and patch, such as 1.35.4");
         };
-        self.minors.get(&minor).with_context(|| {
-            format!("the catalogue has no Kubernetes {minor}, but {}", self.minors().join(", "))
-        })
+        self.minors
+            .get(&minor)
+            .with_context(|| format!("the catalogue has no Kubernetes {minor}, but {}", self.minors().join(", ")))
     }
 
     /// All that machines of a version of Kubernetes take.

@@ -124,6 +124,20 @@ pub fn write_archive(into: &Path, name: &str, arch: &str, manifest: &[u8], blobs
     tar.into_inner().and_then(|mut file| file.flush()).with_context(writing)
 }
 
+/// The digest of the manifest of the image in an archive that was written here. `None`: it is another archive.
+pub fn manifest_of(archive: &Path) -> Option<String> {
+    let mut tar = tar::Archive::new(File::open(archive).ok()?);
+    // It is the second entry.
+    for entry in tar.entries().ok()?.take(2) {
+        let entry = entry.ok()?;
+        if entry.path().ok()?.as_os_str() == "index.json" {
+            let index: Manifest = serde_json::from_reader(entry.take(1 << 20)).ok()?;
+            return Some(index.manifests?.first()?.digest.clone());
+        }
+    }
+    None
+}
+
 fn index(name: &str, arch: &str, media_type: Option<&str>, digits: &str, size: usize) -> Value {
     let tag = name.rsplit(':').next().unwrap_or(name);
     json!({
@@ -172,9 +186,7 @@ mod tests {
 
     #[test]
     fn of_a_list_the_manifest_of_the_architecture_is_taken() {
-        let entry = |arch: &str, digit: &str| {
-            json!({"digest": format!("sha256:{}", digit.repeat(64)), "platform": {"os": "linux", "architecture": arch}})
-        };
+        let entry = |arch: &str, digit: &str| json!({"digest": format!("sha256:{}", digit.repeat(64)), "platform": {"os": "linux", "architecture": arch}});
         let list = json!({"manifests": [entry("arm64", "a"), entry("amd64", "b"), entry("unknown", "c")]});
         check(&list, "amd64", Ok(Content::List(blob("b").digest)));
         check(&list, "s390x", Err("r/pause:3 is not there for linux/s390x, but for linux/arm64, linux/amd64"));
@@ -228,5 +240,7 @@ mod tests {
         assert_eq!(index["manifests"][0]["mediaType"], OCI_MANIFEST);
         assert_eq!(index["manifests"][0]["annotations"]["io.containerd.image.name"], "r/pause:3");
         assert_eq!(files.len(), 4);
+        assert_eq!(manifest_of(&dir.path().join("one")), Some(format!("sha256:{digits}")));
+        assert_eq!(manifest_of(&dir.path().join(digest::of_bytes(b"{}"))), None);
     }
 }

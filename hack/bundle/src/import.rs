@@ -21,52 +21,81 @@ pub struct Imported {
     pub index_sha256: String,
 }
 
-/// Copies what `bundle` lacks of the bundle in `source`, and adds it to the index; nothing is removed. Each file is
-/// compared with its digest while it is copied, and the index is written last. `promised` is the SHA-256 of the source's
-/// index, if it is known. `at` is told which file is next.
-pub fn import(
-    source: &Path,
-    bundle: &Path,
-    promised: Option<&str>,
-    mut at: impl FnMut(&Artifact),
-) -> Result<Imported> {
-    let got = digest::of_file(&source.join(index::FILE))?;
+/// What is to be done.
+#[derive(Debug)]
+pub struct Plan {
+    /// What must be copied.
+    pub needed: Vec<Needed>,
+    before: Index,
+    after: Index,
+}
+
+/// A file that must be copied.
+#[derive(Debug)]
+pub struct Needed {
+    /// As it will be in the bundle.
+    pub artifact: Artifact,
+    /// Its path in the bundle that it comes from.
+    pub source: String,
+}
+
+/// Says what `bundle` lacks of another bundle, whose index is given; nothing is ever removed. Fails if the two have
+/// different files of one version, or if the index is another than the promised one.
+pub fn plan(incoming: &[u8], place: &str, bundle: &Path, promised: Option<&str>) -> Result<Plan> {
+    let got = digest::of_bytes(incoming);
     if let Some(promised) = promised {
         ensure!(
             got.eq_ignore_ascii_case(promised),
-            "the index in {} has sha256 {got}, and {promised} was promised: nothing was imported",
-            source.display()
+            "{place} has sha256 {got}, and {promised} was promised: nothing was imported"
         );
     }
-    let incoming = Index::read(source)?;
+    let incoming = Index::parse(incoming, place)?;
     let before = Index::read_or_new(bundle)?;
     let mut after = before.clone();
-    for artifact in &incoming.artifacts {
-        let there = before.find(&artifact.name, &artifact.version, &artifact.arch);
-        if !there.is_some_and(|known| known.sha256.eq_ignore_ascii_case(&artifact.sha256)) {
-            after.insert(artifact.clone()).context("nothing was imported")?;
+    let mut needed = Vec::new();
+    for artifact in incoming.artifacts {
+        let known = before.artifacts.iter().find(|known| known.key() == artifact.key());
+        if let Some(known) = known.filter(|known| known.sha256.eq_ignore_ascii_case(&artifact.sha256)) {
+            // It may lie elsewhere here, or have been lost.
+            let path = bundle.join(&known.path);
+            if !fs::metadata(path).is_ok_and(|found| found.len() == known.size) {
+                needed.push(Needed { artifact: known.clone(), source: artifact.path });
+            }
+            continue;
         }
+        after.insert(artifact.clone()).context("nothing was imported")?;
+        needed.push(Needed { source: artifact.path.clone(), artifact });
     }
-    after.components.extend(incoming.components.clone());
-    let mut copied = 0;
-    for artifact in &incoming.artifacts {
-        let there = fs::metadata(bundle.join(&artifact.path)).is_ok_and(|found| found.len() == artifact.size);
-        let known = before.artifacts.iter().any(|known| known.path == artifact.path);
-        if !(there && known) && after.artifacts.iter().any(|kept| kept.path == artifact.path) {
-            at(artifact);
-            copy(source, bundle, artifact)?;
-            copied += 1;
-        }
-    }
-    let index_sha256 = after.write(bundle)?;
-    Ok(Imported { differences: diff(&before, &after), copied, index_sha256 })
+    after.components.extend(incoming.components);
+    Ok(Plan { needed, before, after })
 }
 
-fn copy(source: &Path, bundle: &Path, artifact: &Artifact) -> Result<()> {
-    let from = source.join(&artifact.path);
+/// Copies what `bundle` lacks of the bundle in `source`, and adds it to the index, which is written last. Each file is
+/// compared with its digest while it is copied. `promised` is the SHA-256 of the source's index, if it is known. `at`
+/// is told which file is next.
+pub fn import(source: &Path, bundle: &Path, promised: Option<&str>, mut at: impl FnMut(&Artifact)) -> Result<Imported> {
+    let place = source.join(index::FILE);
+    let incoming = fs::read(&place).with_context(|| format!("failed to read {}", place.display()))?;
+    let mut plan = plan(&incoming, &place.display().to_string(), bundle, promised)?;
+    for Needed { artifact, source: path } in &plan.needed {
+        at(artifact);
+        copy(&source.join(path), bundle, artifact)?;
+    }
+    plan.finish(bundle)
+}
+
+impl Plan {
+    /// Adds what was copied to the index.
+    pub fn finish(&mut self, bundle: &Path) -> Result<Imported> {
+        let index_sha256 = self.after.write(bundle)?;
+        Ok(Imported { differences: diff(&self.before, &self.after), copied: self.needed.len(), index_sha256 })
+    }
+}
+
+fn copy(from: &Path, bundle: &Path, artifact: &Artifact) -> Result<()> {
     publish(&bundle.join(&artifact.path), |draft| {
         let copying = || format!("failed to copy {}", from.display());
-        let mut reader = Hashing::new(File::open(&from).with_context(copying)?);
+        let mut reader = Hashing::new(File::open(from).with_context(copying)?);
         let mut writer = File::create(draft).with_context(copying)?;
         std::io::copy(&mut reader, &mut writer).with_context(copying)?;
         let (got, size) = reader.finish();

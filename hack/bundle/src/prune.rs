@@ -53,7 +53,8 @@ pub fn plan(bundle: &Path, keep: &Keep) -> Result<Plan> {
         minors = after.components.keys().filter(|minor| !kept.contains(*minor)).cloned().collect();
         after.components.retain(|minor, _| kept.contains(minor));
         let stays = |artifact: &Artifact| {
-            let named = |(name, version): (&String, &String)| *name == artifact.name && same(version, &artifact.version);
+            let named =
+                |(name, version): (&String, &String)| *name == artifact.name && same(version, &artifact.version);
             if is_kubernetes(&artifact.name) {
                 return keep.kubernetes.iter().any(|version| same(version, &artifact.version));
             }

@@ -33,6 +33,15 @@ pub struct Recipe {
     pub content: Content,
 }
 
+/// How a file that is taken as it is comes into the bundle.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Take {
+    /// As a copy of its own.
+    Copy,
+    /// As a second name of the same file where that can be: nobody may write to it then, but the bytes are there once.
+    Link,
+}
+
 /// What an artifact is made of.
 #[derive(Debug)]
 pub enum Content {
@@ -54,9 +63,9 @@ impl Recipe {
     }
 
     /// Makes the artifact in the bundle.
-    pub fn make(&self, bundle: &Path) -> Result<Artifact> {
+    pub fn make(&self, bundle: &Path, take: Take) -> Result<Artifact> {
         let path = bundle.join(&self.path);
-        publish(&path, |draft| self.write(draft)).with_context(|| format!("failed to make {}", self.path))?;
+        publish(&path, |draft| self.write(draft, take)).with_context(|| format!("failed to make {}", self.path))?;
         let size = fs::metadata(&path).with_context(|| format!("failed to look at {}", path.display()))?.len();
         Ok(self.artifact(size, digest::of_file(&path)?))
     }
@@ -71,11 +80,10 @@ impl Recipe {
         Artifact::new(&self.name, kind, &self.version, &self.arch, &self.path, (size, sha256))
     }
 
-    fn write(&self, into: &Path) -> Result<()> {
+    fn write(&self, into: &Path, take: Take) -> Result<()> {
         match &self.content {
             Content::File(source) | Content::Image(source) => {
-                // The same bytes twice on one disk would cost a gigabyte.
-                if fs::hard_link(source, into).is_err() {
+                if take == Take::Copy || fs::hard_link(source, into).is_err() {
                     fs::copy(source, into).with_context(|| format!("failed to copy {}", source.display()))?;
                 }
                 Ok(())
@@ -103,9 +111,8 @@ pub fn of_programs(component: &str, version: &str, arch: &str, programs: &[(Stri
         let wanted = programs.iter().filter(|(name, _)| names.contains(&name.as_str()));
         wanted.map(|(name, source)| recipe(name, "", Content::File(source.clone()))).collect()
     };
-    let archive = |ending: &str, directory: &str| {
-        vec![recipe(component, ending, Content::Archive(below(directory, programs)))]
-    };
+    let archive =
+        |ending: &str, directory: &str| vec![recipe(component, ending, Content::Archive(below(directory, programs)))];
     match component {
         "kubernetes" => files(&["kubelet", "kubeadm", "kubectl"]),
         "runc" => files(&["runc"]),
@@ -141,14 +148,12 @@ mod tests {
         };
         let programs: Vec<_> = names.iter().map(program).collect();
         let recipe = of_programs(component, version, "arm64", &programs).remove(0);
-        let made = recipe.make(&dir.path().join("bundle")).unwrap();
+        let made = recipe.make(&dir.path().join("bundle"), Take::Copy).unwrap();
         assert_eq!(made.kind, Kind::Archive);
         let file = File::open(dir.path().join("bundle").join(&made.path)).unwrap();
         let mut archive = tar::Archive::new(flate2::read::GzDecoder::new(file));
         let entries = archive.entries().unwrap().map(|it| it.unwrap());
-        entries
-            .map(|it| (it.path().unwrap().to_string_lossy().into_owned(), it.header().mode().unwrap()))
-            .collect()
+        entries.map(|it| (it.path().unwrap().to_string_lossy().into_owned(), it.header().mode().unwrap())).collect()
     }
 
     #[test]
@@ -164,6 +169,17 @@ mod tests {
         );
         assert_eq!(entries("containerd", "2.4.2", &["ctr"]), [of("bin/"), of("bin/ctr")]);
         assert_eq!(entries("cni-plugins", "1.9.1", &["bridge"]), [of("bridge")]);
+    }
+
+    #[test]
+    fn a_copy_does_not_change_with_what_it_was_made_of() {
+        let dir = tempfile::tempdir().unwrap();
+        let source = dir.path().join("runc");
+        fs::write(&source, "one").unwrap();
+        let recipe = of_programs("runc", "1.5.2", "amd64", &[("runc".to_owned(), source.clone())]).remove(0);
+        let made = recipe.make(dir.path(), Take::Copy).unwrap();
+        fs::write(&source, "two").unwrap();
+        assert_eq!(digest::of_file(&dir.path().join(&made.path)).unwrap(), made.sha256);
     }
 
     #[test]

@@ -8,7 +8,7 @@ use anyhow::Result;
 use bundle::index::{Artifact, Index, is_kubernetes};
 use bundle::prune::sweep;
 use bundle::publish::publish_json;
-use bundle::recipe::Recipe;
+use bundle::recipe::{Recipe, Take};
 use bundle::version;
 use serde::{Deserialize, Serialize};
 
@@ -72,7 +72,8 @@ fn bring(recipe: &Recipe, sources: &str, bundle: &Path, before: &Made) -> Result
     {
         return Ok(recipe.artifact(known.size, known.sha256.clone()));
     }
-    recipe.make(bundle)
+    // The same bytes twice on one disk would cost a gigabyte.
+    recipe.make(bundle, Take::Link)
 }
 
 /// Which of these go with each Kubernetes minor that is among them: what is of that minor, and otherwise what is of

@@ -1,0 +1,115 @@
+//! `wright bundle create`
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use ::bundle::catalogue::{Catalogue, Wanted};
+use ::bundle::index::Index;
+use ::bundle::verify;
+use ::bundle::version::minor;
+use anyhow::Result;
+use clap::Args;
+use futures::{StreamExt, TryStreamExt, stream};
+
+use super::{Arch, clear_partial, hold, say_index};
+use crate::download::{Brought, DownloadOptions, Downloads, Trust};
+use crate::progress::Progress;
+
+/// Download all that machines take for versions of Kubernetes
+#[derive(Debug, Args)]
+pub struct Create {
+    /// The bundle's directory
+    #[arg(default_value = "bundle")]
+    directory: PathBuf,
+    /// Versions of Kubernetes
+    #[arg(long, required = true, value_delimiter = ',', value_name = "VERSION")]
+    kubernetes: Vec<String>,
+    /// Architectures of machines
+    #[arg(long, required = true, value_delimiter = ',')]
+    arch: Vec<Arch>,
+    /// A folder with another catalogue than the one that comes with this program
+    #[arg(long, value_name = "FOLDER")]
+    catalogue: Option<PathBuf>,
+    #[command(flatten)]
+    downloads: DownloadOptions,
+}
+
+impl Create {
+    /// Downloads what is not there, and writes the index once all of it is.
+    pub async fn run(mut self) -> Result<ExitCode> {
+        self.kubernetes.sort();
+        self.kubernetes.dedup();
+        self.arch.sort();
+        self.arch.dedup();
+        let catalogue = catalogue(self.catalogue.as_deref())?;
+        let mut wanted = Vec::new();
+        for version in &self.kubernetes {
+            for arch in &self.arch {
+                for one in catalogue.wanted(version, arch.name())? {
+                    if !wanted.contains(&one) {
+                        wanted.push(one);
+                    }
+                }
+            }
+        }
+        let bundle = &self.directory;
+        let alone = hold(bundle)?;
+        let mut index = Index::read_or_new(bundle)?;
+        let first = bring_all(bundle, &wanted, &mut index, &self.downloads).await?;
+        for version in &self.kubernetes {
+            if let Some(minor) = minor(version) {
+                index.components.insert(minor, catalogue.components(version)?.clone());
+            }
+        }
+        let digest = index.write(bundle)?;
+        clear_partial(bundle)?;
+        drop(alone);
+        say_first_use(first);
+        for problem in verify::lacking(&index) {
+            println!("{problem}");
+        }
+        say_index(bundle, &digest);
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+/// The catalogue in that folder, or the one that is built in.
+pub fn catalogue(folder: Option<&Path>) -> Result<Catalogue> {
+    folder.map_or_else(Catalogue::built_in, Catalogue::read)
+}
+
+/// Brings all of these into the bundle and the index, which is not written yet. Returns how many were trusted on first
+/// use.
+pub async fn bring_all(
+    bundle: &Path,
+    wanted: &[Wanted],
+    index: &mut Index,
+    options: &DownloadOptions,
+) -> Result<usize> {
+    let downloads = Downloads::new(bundle, options, &Progress::new())?;
+    downloads.check_locked(wanted)?;
+    let one = |wanted: Wanted| {
+        let known = index.find(&wanted.name, &wanted.version, &wanted.arch).cloned();
+        let downloads = Arc::clone(&downloads);
+        async move { downloads.bring(&wanted, known.as_ref()).await }
+    };
+    let all: Vec<_> = wanted.iter().cloned().map(one).collect();
+    let brought: Vec<Brought> = stream::iter(all).buffer_unordered(usize::from(options.parallel)).try_collect().await?;
+    let first = brought.iter().filter(|brought| brought.trust == Trust::FirstUse).count();
+    for Brought { artifact, .. } in brought {
+        index.insert(artifact)?;
+    }
+    Ok(first)
+}
+
+/// Says what the lock is for.
+pub fn say_first_use(count: usize) {
+    if count > 0 {
+        println!(
+            "{count} digests were trusted on first use: upstream publishes no checksums of them. They are in {}; keep \
+             it, and give --locked the next time",
+            ::bundle::lock::FILE
+        );
+    }
+}

@@ -1,0 +1,258 @@
+//! Downloads into a bundle: files from upstream or a mirror, and images from registries, each held to its digest.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use ::bundle::catalogue::{Origin, Wanted};
+use ::bundle::digest;
+use ::bundle::index::Artifact;
+use ::bundle::lock::Lock;
+use anyhow::{Context, Result, bail};
+use bytes::Bytes;
+use clap::Args;
+use reqwest::Client;
+
+use crate::progress::{self, Bar, Progress};
+
+mod file;
+mod image;
+mod mirror;
+pub mod registry;
+mod retry;
+
+use mirror::Mirror;
+use registry::Registry;
+
+/// Name of the directory for downloads that are not finished.
+pub const PARTIAL: &str = ".partial";
+
+/// Where downloads come from, and what is believed of them
+#[derive(Debug, Clone, Args)]
+pub struct DownloadOptions {
+    /// The file with the digest of each download [default: bundle.lock in the bundle]
+    #[arg(long, value_name = "FILE")]
+    pub lock: Option<PathBuf>,
+    /// Take nothing that the lock has no digest of
+    #[arg(long)]
+    pub locked: bool,
+    /// Take files below this URL, in place of upstream's servers: URL/dl.k8s.io/v1.35.4/...
+    #[arg(long, value_name = "URL", value_parser = mirror::parse_url)]
+    pub mirror: Option<String>,
+    /// Take images from this registry, in place of their own: HOST/PREFIX/registry.k8s.io/pause
+    #[arg(long, value_name = "HOST[/PREFIX]", value_parser = mirror::parse_registry)]
+    pub image_mirror: Option<String>,
+    #[command(flatten)]
+    pub connection: Connection,
+    /// How many are downloaded at once
+    #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u8).range(1..=32))]
+    pub parallel: u8,
+}
+
+/// Whom to talk to, and how
+#[derive(Debug, Clone, Args)]
+pub struct Connection {
+    /// A registry that has no TLS; may be given several times
+    #[arg(long, value_name = "HOST[:PORT]")]
+    pub insecure_registry: Vec<String>,
+    /// Certificates (PEM) of authorities that are trusted beside those of this machine
+    #[arg(long, value_name = "FILE")]
+    pub ca: Option<PathBuf>,
+}
+
+impl Connection {
+    /// A client for files; proxies are those of the environment.
+    pub fn client(&self) -> Result<Client> {
+        let mut builder = Client::builder()
+            .user_agent(concat!("wright/", env!("CARGO_PKG_VERSION")))
+            .connect_timeout(Duration::from_secs(30))
+            .read_timeout(Duration::from_secs(60));
+        if let Some(path) = &self.ca {
+            let pem = self.read_ca(path)?;
+            let certificates = reqwest::Certificate::from_pem_bundle(&pem)
+                .with_context(|| format!("{} has no certificates in PEM", path.display()))?;
+            builder = builder.tls_certs_merge(certificates);
+        }
+        builder.build().context("failed to set up HTTP")
+    }
+
+    /// A client for registries.
+    pub fn registry(&self) -> Result<Registry> {
+        let ca = self.ca.as_ref().map(|path| self.read_ca(path)).transpose()?;
+        Registry::new(&self.insecure_registry, ca)
+    }
+
+    fn read_ca(&self, path: &Path) -> Result<Vec<u8>> {
+        fs::read(path).with_context(|| format!("failed to read {}", path.display()))
+    }
+}
+
+/// Downloads of one command.
+#[derive(Debug)]
+pub struct Downloads {
+    client: Client,
+    registry: Registry,
+    mirror: Mirror,
+    bundle: PathBuf,
+    lock: Mutex<Lock>,
+    lock_path: PathBuf,
+    locked: bool,
+    progress: Progress,
+    blobs: image::Blobs,
+}
+
+/// An artifact that is in the bundle now.
+#[derive(Debug)]
+pub struct Brought {
+    /// Its entry of the index.
+    pub artifact: Artifact,
+    /// What its digest was compared with.
+    pub trust: Trust,
+    /// Whether it had been there before.
+    pub there: bool,
+}
+
+/// What a digest was compared with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Trust {
+    /// The lock.
+    Lock,
+    /// Upstream's checksum file at this URL.
+    Checksums(String),
+    /// Nothing: it is the first.
+    FirstUse,
+}
+
+impl Downloads {
+    /// Downloads into `bundle`, as the options say.
+    pub fn new(bundle: &Path, options: &DownloadOptions, progress: &Progress) -> Result<Arc<Self>> {
+        let lock_path = options.lock.clone().unwrap_or_else(|| bundle.join(::bundle::lock::FILE));
+        Ok(Arc::new(Self {
+            client: options.connection.client()?,
+            registry: options.connection.registry()?,
+            mirror: Mirror { files: options.mirror.clone(), images: options.image_mirror.clone() },
+            bundle: bundle.to_owned(),
+            lock: Mutex::new(Lock::read(&lock_path)?),
+            lock_path,
+            locked: options.locked,
+            progress: progress.clone(),
+            blobs: image::Blobs::new(bundle.join(PARTIAL).join("blobs")),
+        }))
+    }
+
+    /// Fails with all that the lock has no digest of, if nothing else may be taken.
+    pub fn check_locked(&self, wanted: &[Wanted]) -> Result<()> {
+        if !self.locked {
+            return Ok(());
+        }
+        let missing: Vec<String> = wanted.iter().filter_map(|wanted| self.unlocked(wanted)).collect();
+        if missing.is_empty() {
+            return Ok(());
+        }
+        bail!(
+            "--locked, and {} has no digest of\n  {}\nnothing was downloaded: leave --locked out once, and look at what \
+             is trusted on first use",
+            self.lock_path.display(),
+            missing.join("\n  ")
+        )
+    }
+
+    fn unlocked(&self, wanted: &Wanted) -> Option<String> {
+        let key = key(wanted);
+        let known = self.with_lock(|lock| lock.file(&key).is_some() || lock.image(&key).is_some());
+        (!known).then_some(key)
+    }
+
+    /// Sees to it that the artifact is in the bundle, and says so. `known` is its entry of the index, if it has one.
+    pub async fn bring(&self, wanted: &Wanted, known: Option<&Artifact>) -> Result<Brought> {
+        let name = format!("{} {} linux/{}", wanted.name, wanted.version, wanted.arch);
+        let bar = self.progress.bar(&name);
+        let brought = match &wanted.origin {
+            Origin::Url { kind, url, checksums } => {
+                self.bring_file(wanted, (kind, url, checksums.as_deref()), known, &bar).await
+            }
+            Origin::Registry { reference } => self.bring_image(wanted, reference, &bar).await,
+        };
+        drop(bar);
+        let brought = brought.with_context(|| format!("failed to bring {name}"))?;
+        self.progress.say(&line(&name, &brought));
+        Ok(brought)
+    }
+
+    fn with_lock<T>(&self, read: impl FnOnce(&Lock) -> T) -> T {
+        read(&self.lock.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Changes the lock, and writes it.
+    fn keep(&self, change: impl FnOnce(&mut Lock) -> Result<()>) -> Result<()> {
+        let mut lock = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = lock.clone();
+        change(&mut lock)?;
+        if *lock == before && self.lock_path.exists() { Ok(()) } else { lock.write(&self.lock_path) }
+    }
+}
+
+/// What the lock calls it.
+fn key(wanted: &Wanted) -> String {
+    match &wanted.origin {
+        Origin::Url { url, .. } => url.clone(),
+        Origin::Registry { reference } => ::bundle::lock::image_key(reference, &wanted.arch),
+    }
+}
+
+fn line(name: &str, brought: &Brought) -> String {
+    let artifact = &brought.artifact;
+    let how =
+        if brought.there { "was there".to_owned() } else { format!("downloaded, {}", progress::bytes(artifact.size)) };
+    let digest =
+        if artifact.manifest.is_empty() { format!("sha256:{}", artifact.sha256) } else { artifact.manifest.clone() };
+    match &brought.trust {
+        Trust::Lock => format!("{name}: {how}; its digest is that of the lock"),
+        Trust::Checksums(url) => format!("{name}: {how}; its digest is that of {url}"),
+        Trust::FirstUse => format!("{name}: {how}; TRUSTED ON FIRST USE, with the digest {digest}"),
+    }
+}
+
+/// The SHA-256 of a file, on a thread where that may take its time.
+async fn digest_of(path: &Path) -> Result<String> {
+    let path = path.to_owned();
+    tokio::task::spawn_blocking(move || digest::of_file(&path)).await.context("hashing was cut off")?
+}
+
+/// Writes what is streamed at the end of a file that has `there` bytes.
+async fn append<E>(
+    file: &Path,
+    there: u64,
+    limit: Option<u64>,
+    mut stream: impl futures::Stream<Item = Result<Bytes, E>> + Unpin,
+    bar: &Bar,
+) -> Result<()>
+where
+    E: std::error::Error + Send + Sync + 'static,
+{
+    use futures::StreamExt;
+    use tokio::io::AsyncWriteExt;
+
+    let writing = || format!("failed to write {}", file.display());
+    let mut out = tokio::fs::OpenOptions::new().create(true).append(true).open(file).await.with_context(writing)?;
+    out.set_len(there).await.with_context(writing)?;
+    let mut size = there;
+    while let Some(chunk) = stream.next().await {
+        // What has come is kept: the next attempt goes on from there.
+        let chunk = match chunk {
+            Ok(chunk) => chunk,
+            Err(error) => {
+                out.flush().await.with_context(writing)?;
+                return Err(error).context("it ended too early");
+            }
+        };
+        size += chunk.len() as u64;
+        if let Some(limit) = limit.filter(|limit| size > *limit) {
+            bail!("more than {limit} bytes came");
+        }
+        out.write_all(&chunk).await.with_context(writing)?;
+        bar.advance(chunk.len());
+    }
+    out.flush().await.with_context(writing)
+}
