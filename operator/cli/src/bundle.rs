@@ -34,7 +34,7 @@ pub enum BundleCommand {
     Prune(prune::Prune),
     /// Serve the bundle over HTTP
     Serve(serve::Serve),
-    /// Push the whole bundle to a registry, for `import` on another site
+    /// Push the whole bundle to a registry, for `import` on another site, or into an S3 bucket
     Push(push::Push),
     /// Add a bundle that was carried here, from a directory, a tar or a registry
     Import(import::Import),

@@ -68,23 +68,23 @@ impl Connection {
             .user_agent(concat!("wright/", env!("CARGO_PKG_VERSION")))
             .connect_timeout(Duration::from_secs(30))
             .read_timeout(Duration::from_secs(60));
-        if let Some(path) = &self.ca {
-            let pem = self.read_ca(path)?;
-            let certificates = reqwest::Certificate::from_pem_bundle(&pem)
-                .with_context(|| format!("{} has no certificates in PEM", path.display()))?;
-            builder = builder.tls_certs_merge(certificates);
+        if let Some(pem) = self.authorities()? {
+            builder = builder.tls_certs_merge(reqwest::Certificate::from_pem_bundle(&pem)?);
         }
         builder.build().context("failed to set up HTTP")
     }
 
     /// A client for registries.
     pub fn registry(&self) -> Result<Registry> {
-        let ca = self.ca.as_ref().map(|path| self.read_ca(path)).transpose()?;
-        Registry::new(&self.insecure_registry, ca)
+        Registry::new(&self.insecure_registry, self.authorities()?)
     }
 
-    fn read_ca(&self, path: &Path) -> Result<Vec<u8>> {
-        fs::read(path).with_context(|| format!("failed to read {}", path.display()))
+    /// The authorities' certificates, checked.
+    pub fn authorities(&self) -> Result<Option<Vec<u8>>> {
+        let Some(path) = &self.ca else { return Ok(None) };
+        let pem = fs::read(path).with_context(|| format!("failed to read {}", path.display()))?;
+        let some = reqwest::Certificate::from_pem_bundle(&pem).is_ok_and(|found| !found.is_empty());
+        if some { Ok(Some(pem)) } else { bail!("{} has no certificates in PEM", path.display()) }
     }
 }
 

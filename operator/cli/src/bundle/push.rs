@@ -1,167 +1,87 @@
-//! `wright bundle push`: a whole bundle as one artifact of a registry. Its configuration is the index, and its layers are
-//! the files, so that the digests of the index are those of the registry.
+//! `wright bundle push`
 
-use std::collections::BTreeSet;
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
-use ::bundle::digest::{self, is_digest};
-use ::bundle::import::{Imported, Needed, plan};
-use ::bundle::index::{self, Index};
-use ::bundle::publish::create_dir;
-use ::bundle::verify::problem;
 use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
-use futures::TryStreamExt;
 use oci_client::Reference;
-use oci_client::errors::OciDistributionError;
-use oci_client::manifest::OCI_IMAGE_MEDIA_TYPE;
-use serde_json::{Value, json};
-use tokio_util::io::ReaderStream;
 
 use super::existing;
 use crate::download::Connection;
-use crate::download::registry::Registry;
-use crate::progress::{Progress, bytes};
 
-/// What the name of an artifact in a registry begins with.
+mod bucket;
+mod registry;
+
+pub use registry::pull;
+
+/// What the name of a bundle in a registry begins with.
 pub const OCI: &str = "oci://";
-const ARTIFACT: &str = "application/vnd.clusterwright.bundle.v1";
-const INDEX: &str = "application/vnd.clusterwright.bundle.index.v1+json";
-const FILE: &str = "application/vnd.clusterwright.bundle.file.v1";
+const S3: &str = "s3://";
 
-/// Push the whole bundle to a registry
+/// Push the whole bundle to a registry or into a bucket
 #[derive(Debug, Args)]
 pub struct Push {
     /// The bundle's directory
     directory: PathBuf,
-    /// Where to: oci://REGISTRY/REPOSITORY:TAG
-    #[arg(value_parser = parse_target, value_name = "oci://REGISTRY/REPOSITORY:TAG")]
-    target: Reference,
+    /// Where to: oci://REGISTRY/REPOSITORY:TAG, or s3://BUCKET/PREFIX with credentials in AWS_ACCESS_KEY_ID and the like
+    #[arg(value_parser = Target::parse)]
+    target: Target,
     #[command(flatten)]
     connection: Connection,
+    /// The S3 server, if it is not Amazon's
+    #[arg(long, value_name = "URL")]
+    s3_endpoint: Option<String>,
+    /// Let the index in the bucket be replaced by one that lacks some of what is there
+    #[arg(long)]
+    replace: bool,
+}
+
+/// Where a bundle is pushed to.
+#[derive(Debug, Clone)]
+enum Target {
+    Registry(Reference),
+    Bucket { name: String, prefix: String },
 }
 
 impl Push {
-    /// Pushes what the registry does not have, and the tag last.
+    /// Pushes what is not there yet, and the tag or the index last.
     pub async fn run(self) -> Result<ExitCode> {
         let bundle = existing(&self.directory)?;
-        let text = fs::read(bundle.join(index::FILE)).context("failed to read the index")?;
-        let index = Index::read(&bundle)?;
-        let registry = self.connection.registry()?;
-        registry.log_in(&self.target).await;
-        let progress = Progress::new();
-        let (mut pushed, mut there) = (0, 0);
-        for artifact in &index.artifacts {
-            let bar = progress.bar(&artifact.to_string());
-            if let Some(problem) = problem(&bundle, artifact)? {
-                bail!("{problem}: nothing was tagged; see `wright bundle verify {}`", bundle.display());
+        match self.target {
+            Target::Registry(target) => {
+                ensure!(self.s3_endpoint.is_none() && !self.replace, "--s3-endpoint and --replace are for s3:// alone");
+                registry::push(&bundle, &target, &self.connection).await?;
             }
-            let digest = format!("sha256:{}", artifact.sha256.to_lowercase());
-            bar.begin(0, Some(artifact.size));
-            if push_file(&registry, &self.target, &bundle.join(&artifact.path), &digest, artifact.size).await? {
-                pushed += artifact.size;
-            } else {
-                there += artifact.size;
+            Target::Bucket { name, prefix } => {
+                ensure!(self.connection.insecure_registry.is_empty(), "--insecure-registry is for oci:// alone");
+                let endpoint = self.s3_endpoint.as_deref();
+                let store = bucket::open(&name, endpoint, self.connection.authorities()?)?;
+                bucket::push(&bundle, store, &format!("{S3}{name}"), &prefix, self.replace).await?;
             }
         }
-        let digest = push_manifest(&registry, &self.target, text, &index).await?;
-        println!("pushed {}, and {} were there: {}", bytes(pushed), bytes(there), self.target);
-        println!("digest: {digest}");
         Ok(ExitCode::SUCCESS)
     }
 }
 
-/// Pushes a file unless the registry has it; whether it had to.
-async fn push_file(registry: &Registry, target: &Reference, path: &Path, digest: &str, size: u64) -> Result<bool> {
-    let pushing = || format!("failed to push {} to {target}", path.display());
-    if registry.client.blob_exists(target, digest).await.with_context(pushing)? {
-        return Ok(false);
-    }
-    let file = tokio::fs::File::open(path).await.with_context(pushing)?;
-    let stream = ReaderStream::with_capacity(file, 1 << 18).map_err(OciDistributionError::IoError);
-    registry.client.push_blob_stream(target, stream, digest, Some(size)).await.with_context(pushing)?;
-    Ok(true)
-}
-
-async fn push_manifest(registry: &Registry, target: &Reference, text: Vec<u8>, index: &Index) -> Result<String> {
-    let config = format!("sha256:{}", digest::of_bytes(&text));
-    let manifest = serde_json::to_vec(&manifest(&config, text.len(), index))?;
-    let pushing = || format!("failed to push the index to {target}");
-    if !registry.client.blob_exists(target, &config).await.with_context(pushing)? {
-        registry.client.push_blob(target, text, &config).await.with_context(pushing)?;
-    }
-    let digest = format!("sha256:{}", digest::of_bytes(&manifest));
-    let kind = reqwest::header::HeaderValue::from_static(OCI_IMAGE_MEDIA_TYPE);
-    registry.client.push_manifest_raw(target, manifest, kind).await.with_context(pushing)?;
-    Ok(digest)
-}
-
-fn manifest(config: &str, size: usize, index: &Index) -> Value {
-    let mut seen = BTreeSet::new();
-    let files = index.artifacts.iter().filter(|artifact| seen.insert(artifact.sha256.to_lowercase()));
-    let layers: Vec<Value> = files
-        .map(|artifact| {
-            json!({
-                "mediaType": FILE,
-                "digest": format!("sha256:{}", artifact.sha256.to_lowercase()),
-                "size": artifact.size,
-                "annotations": {"org.opencontainers.image.title": artifact.path},
-            })
-        })
-        .collect();
-    json!({
-        "schemaVersion": 2,
-        "mediaType": OCI_IMAGE_MEDIA_TYPE,
-        "artifactType": ARTIFACT,
-        "config": {"mediaType": INDEX, "digest": config, "size": size},
-        "layers": layers,
-    })
-}
-
-/// Imports what `push` has put there.
-pub async fn pull(connection: &Connection, reference: &str, bundle: &Path, promised: Option<&str>) -> Result<Imported> {
-    let source = parse_target(&format!("{OCI}{reference}"))?;
-    let registry = connection.registry()?;
-    let (text, _) = registry.manifest(&source).await?;
-    let found: Value = serde_json::from_slice(&text).with_context(|| format!("{source} cannot be read"))?;
-    let config = found["config"]["digest"].as_str().unwrap_or_default();
-    let digits = config.strip_prefix("sha256:").unwrap_or_default();
-    ensure!(
-        found["config"]["mediaType"] == INDEX && is_digest(digits),
-        "{source} is no bundle, but something else: `wright bundle push` puts one there"
-    );
-    let mut incoming = Vec::new();
-    registry.client.pull_blob(&source, config, &mut incoming).await.context("failed to read the index")?;
-    ensure!(digest::of_bytes(&incoming) == digits, "the index of {source} has another digest than its manifest says");
-    let mut plan = plan(&incoming, &source.to_string(), bundle, promised)?;
-    let progress = Progress::new();
-    for Needed { artifact, .. } in &plan.needed {
-        let bar = progress.bar(&artifact.to_string());
-        bar.begin(0, Some(artifact.size));
-        let path = bundle.join(&artifact.path);
-        let draft = bundle.join(crate::download::PARTIAL).join(artifact.sha256.to_lowercase());
-        let pulling = || format!("failed to pull {artifact} from {source}");
-        let file = tokio::fs::File::create(&draft).await.with_context(pulling)?;
-        let digest = format!("sha256:{}", artifact.sha256.to_lowercase());
-        // It compares the digest.
-        registry.client.pull_blob(&source, digest.as_str(), file).await.with_context(pulling)?;
-        if let Some(parent) = path.parent() {
-            create_dir(parent)?;
+impl Target {
+    /// For clap.
+    fn parse(text: &str) -> Result<Self> {
+        if text.starts_with(OCI) {
+            return Ok(Self::Registry(parse_reference(text)?));
         }
-        fs::rename(&draft, &path).with_context(pulling)?;
-        let wrong = problem(bundle, artifact)?;
-        ensure!(wrong.is_none(), "{}", wrong.unwrap_or_default());
+        let Some(rest) = text.strip_prefix(S3) else {
+            bail!("give oci://REGISTRY/REPOSITORY:TAG or s3://BUCKET/PREFIX");
+        };
+        let (name, prefix) = rest.split_once('/').unwrap_or((rest, ""));
+        ensure!(!name.is_empty(), "give a bucket, such as s3://artifacts/clusterwright");
+        Ok(Self::Bucket { name: name.to_owned(), prefix: prefix.trim_matches('/').to_owned() })
     }
-    plan.finish(bundle)
 }
 
-/// An artifact's name, for clap.
-fn parse_target(text: &str) -> Result<Reference> {
-    let Some(reference) = text.strip_prefix(OCI) else {
-        bail!("give oci://REGISTRY/REPOSITORY:TAG, such as oci://registry.example/clusterwright/bundle:2026-11");
-    };
+/// A bundle's name in a registry.
+fn parse_reference(text: &str) -> Result<Reference> {
+    let Some(reference) = text.strip_prefix(OCI) else { bail!("give oci://REGISTRY/REPOSITORY:TAG") };
     let parsed: Reference = reference.parse().with_context(|| format!("{reference:?} is no reference"))?;
     match parsed.tag() {
         Some(tag) if text.ends_with(&format!(":{tag}")) => Ok(parsed),
@@ -174,10 +94,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_target_has_a_scheme_and_a_tag() {
-        assert_eq!(parse_target("oci://r.example:5000/a/b:1").unwrap().to_string(), "r.example:5000/a/b:1");
-        for wrong in ["r.example/a:1", "oci://r.example/a", "https://r.example/a:1", "s3://bucket/a:1"] {
-            assert!(parse_target(wrong).is_err(), "{wrong}");
+    fn a_target_is_a_tag_of_a_registry_or_a_place_in_a_bucket() {
+        let Target::Registry(reference) = Target::parse("oci://r.example:5000/a/b:1").unwrap() else { unreachable!() };
+        assert_eq!(reference.to_string(), "r.example:5000/a/b:1");
+        for (text, expected) in [("s3://b", ("b", "")), ("s3://b/", ("b", "")), ("s3://b/x/y/", ("b", "x/y"))] {
+            let Target::Bucket { name, prefix } = Target::parse(text).unwrap() else { unreachable!() };
+            assert_eq!((name.as_str(), prefix.as_str()), expected);
+        }
+        for wrong in ["r.example/a:1", "oci://r.example/a", "https://r.example/a:1", "s3://"] {
+            assert!(Target::parse(wrong).is_err(), "{wrong}");
         }
     }
 }

@@ -39,6 +39,7 @@ impl Mirror {
 pub fn parse_url(text: &str) -> Result<String> {
     let url = reqwest::Url::parse(text).context("give a URL, such as https://mirror.example/upstream")?;
     ensure!(["http", "https"].contains(&url.scheme()), "it must begin with https:// or http://");
+    ensure!(url.username().is_empty() && url.password().is_none(), "give no login in it: others would see it");
     ensure!(url.query().is_none() && url.fragment().is_none(), "it must have no ? and no #");
     Ok(text.trim_end_matches('/').to_owned())
 }
@@ -83,7 +84,7 @@ mod tests {
     #[test]
     fn what_is_no_mirror_is_refused() {
         assert_eq!(parse_url("https://m/up/").unwrap(), "https://m/up");
-        for wrong in ["m/up", "ftp://m", "https://m/?a=b"] {
+        for wrong in ["m/up", "ftp://m", "https://m/?a=b", "https://me:secret@m/"] {
             assert!(parse_url(wrong).is_err(), "{wrong}");
         }
         assert_eq!(parse_registry("r:5000/up/").unwrap(), "r:5000/up");

@@ -1,8 +1,11 @@
 //! Bundles that are changed, carried and compared.
 
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 
 use bundle::index::Index;
+use lab::cache::Cache;
+use lab::programs::{Programs, component};
 
 use crate::upstream::{Upstream, content};
 use crate::wright::{Wright, said};
@@ -62,6 +65,68 @@ fn a_bundle_is_pushed_to_a_registry_and_imported_from_there() {
 }
 
 #[test]
+fn a_bundle_is_pushed_into_a_bucket_of_a_real_s3_server() {
+    let upstream = Upstream::small();
+    let wright = Wright::new(&upstream);
+    wright.create("a", &[]).ended(0, &[]);
+    let server = S3::start(&wright);
+    let push = |bundle: &str, more: &[&str]| {
+        let arguments = [&["push", bundle, "s3://artifacts/site/one", "--s3-endpoint", &server.url], more].concat();
+        let mut command = wright.command(&arguments);
+        let keys = [("AWS_ACCESS_KEY_ID", "fleet"), ("AWS_SECRET_ACCESS_KEY", "canary-Zk3-secret")];
+        said(&command.envs(keys).env("AWS_REGION", "us-east-1").output().unwrap())
+    };
+    // More than a part of an upload.
+    std::fs::create_dir_all(wright.path("built/runc/1.5.3/bin")).unwrap();
+    std::fs::write(wright.path("built/runc/1.5.3/bin/runc"), vec![7; 40 << 20]).unwrap();
+    wright.run(&["add", "programs", "built", "--bundle", "a", "--arch", "amd64"]).ended(0, &[]);
+    push("a", &[]).ended(0, &["and 0 B were there: s3://artifacts/site/one"]);
+    push("a", &[]).ended(0, &["pushed 0 B, and 42.37 MiB were there"]);
+    // The server has objects as files.
+    wright.run(&["diff", "a", "s3/artifacts/site/one"]).ended(0, &[]);
+    let imported = wright.run(&["import", "s3/artifacts/site/one", "b"]);
+    imported.ended(0, &["5 files were copied", &sha256(&wright, "a")]);
+
+    // Another bundle would hide what clusters may need.
+    wright.create("c", &[]).ended(0, &[]);
+    push("c", &[]).ended(2, &["has what this bundle lacks", "runc 1.5.3 linux/amd64", "--replace"]);
+    push("c", &["--replace"]).ended(0, &["pushed 0 B"]);
+    assert_eq!(sha256(&wright, "c"), sha256(&wright, "s3/artifacts/site/one"));
+    wright.run(&["push", "c", "s3://artifacts/x", "--insecure-registry", "r"]).ended(2, &["for oci:// alone"]);
+}
+
+/// versitygw over a directory, until it is dropped.
+struct S3 {
+    process: Child,
+    url: String,
+}
+
+impl S3 {
+    fn start(wright: &Wright) -> Self {
+        std::fs::create_dir_all(wright.path("s3/artifacts")).unwrap();
+        let bin = Programs::from_env(&Cache::from_env()).bin(component("versitygw").unwrap());
+        let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let address = format!("127.0.0.1:{port}");
+        let mut command = Command::new(bin.join("versitygw"));
+        command.args(["--port", &address, "--access", "fleet", "--secret", "canary-Zk3-secret", "posix"]);
+        let process = command.arg(wright.path("s3")).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        let begun = Instant::now();
+        while std::net::TcpStream::connect(&address).is_err() {
+            assert!(begun.elapsed() < Duration::from_secs(20), "the S3 server does not serve");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        Self { process, url: format!("http://{address}") }
+    }
+}
+
+impl Drop for S3 {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+#[test]
 fn components_images_archives_and_programs_are_added() {
     let upstream = Upstream::small();
     let wright = Wright::new(&upstream);
@@ -73,10 +138,10 @@ fn components_images_archives_and_programs_are_added() {
     );
     let to = ["--bundle", "b", "--arch", "amd64"];
     let component = [&["add", "component", "etcd=3.6.17", "--catalogue", "catalogue"], &to[..]].concat();
-    wright.run_all(&wright.from_mirror(&component)).ended(0, &["etcd 3.6.17 linux/amd64: downloaded"]);
+    wright.run_all(&wright.with_mirror(&component)).ended(0, &["etcd 3.6.17 linux/amd64: downloaded"]);
     let made = upstream.site.lock().unwrap().registry.publish_small("quay.example/net/node", "v3", &["amd64"]);
     let image = [&["add", "image", "quay.example/net/node:v3"], &to[..]].concat();
-    wright.run_all(&wright.from_mirror(&image)).ended(0, &["quay.example/net/node v3 linux/amd64: downloaded"]);
+    wright.run_all(&wright.with_mirror(&image)).ended(0, &["quay.example/net/node v3 linux/amd64: downloaded"]);
 
     std::fs::write(wright.path("saved.tar"), "an archive").unwrap();
     let archive = [&["add", "archive", "saved.tar", "--image", "r.example/own:1"], &to[..]].concat();

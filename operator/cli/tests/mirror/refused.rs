@@ -10,17 +10,17 @@ fn what_upstream_does_not_have_is_named() {
     let arm =
         ["create", "b", "--kubernetes", "1.35.4", "--arch", "arm64", "--catalogue", "catalogue", "--parallel", "1"];
     let said = ["404", "/up/dl.example/v1.35.4/arm64/kubelet.sha256"];
-    wright.run_all(&wright.from_mirror(&arm)).ended(2, &said);
+    wright.run_all(&wright.with_mirror(&arm)).ended(2, &said);
 
     upstream.publish("dl.example/v1.35.4/arm64/kubelet", &content("k"), Some("kubelet.sha256"));
     upstream.publish("releases.example/tool-1.0-arm64", &content("t"), None);
     let etcd = "releases.example/etcd/v3.6.16/etcd-v3.6.16-linux-arm64.tar.gz";
     upstream.publish(etcd, &content("e"), Some("SHA256SUMS"));
     let said = "registry.example/kube-proxy:v1.35.4 is not there for linux/arm64, but for linux/amd64";
-    wright.run_all(&wright.from_mirror(&arm)).ended(2, &[said]);
+    wright.run_all(&wright.with_mirror(&arm)).ended(2, &[said]);
 
     upstream.site.lock().unwrap().registry.publish_small("registry.example/kube-proxy", "v1.35.4", &["amd64", "arm64"]);
-    wright.run_all(&wright.from_mirror(&arm)).ended(0, &[]);
+    wright.run_all(&wright.with_mirror(&arm)).ended(0, &[]);
 }
 
 #[test]
@@ -37,7 +37,7 @@ fn both_architectures_lie_side_by_side() {
     upstream.publish("releases.example/etcd/v3.6.16/SHA256SUMS", sums.concat().as_bytes(), None);
     upstream.site.lock().unwrap().registry.publish_small("registry.example/kube-proxy", "v1.35.4", &["amd64", "arm64"]);
     let both = ["create", "b", "--kubernetes", "1.35.4", "--arch", "amd64,arm64", "--catalogue", "catalogue"];
-    wright.run_all(&wright.from_mirror(&both)).ended(0, &[]);
+    wright.run_all(&wright.with_mirror(&both)).ended(0, &[]);
     let index = wright.index("b");
     for name in ["kubelet", "etcd", "tool", "registry.example/kube-proxy"] {
         let of = |arch: &str| index.artifacts.iter().find(|it| it.name == name && it.arch == arch).unwrap();

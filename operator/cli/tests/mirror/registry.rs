@@ -17,6 +17,8 @@ const LAYER: &str = "application/vnd.oci.image.layer.v1.tar";
 
 #[derive(Debug, Default)]
 pub struct Registry {
+    /// What a request must have as its authorization.
+    pub login: Option<String>,
     /// By digest.
     blobs: HashMap<String, Content>,
     /// Media type and bytes by repository and tag or digest.

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -10,13 +11,16 @@ use std::time::Duration;
 use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::{Request, State};
-use axum::http::header::{CONTENT_LENGTH, CONTENT_RANGE, RANGE};
+use axum::http::header::{AUTHORIZATION, CONTENT_LENGTH, CONTENT_RANGE, RANGE, WWW_AUTHENTICATE};
 use axum::http::{Response, StatusCode};
+use axum::serve::Listener;
 use bundle::digest;
 use futures::{StreamExt, stream};
+use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 
 use crate::registry::Registry;
+use crate::tls::Tls;
 
 /// Bytes, or a part of a file.
 #[derive(Debug, Clone)]
@@ -73,19 +77,34 @@ pub struct Upstream {
 }
 
 impl Upstream {
+    /// With nothing, at a port of its own.
     pub fn start() -> Self {
+        Self::listen(|listener| listener)
+    }
+
+    fn listen<L: Listener<Addr = SocketAddr>>(listen: impl FnOnce(TcpListener) -> L) -> Self {
         let runtime = Runtime::new().unwrap();
         let site = Arc::new(Mutex::new(Site::default()));
-        let listener = runtime.block_on(tokio::net::TcpListener::bind("127.0.0.1:0")).unwrap();
+        let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
         let address = listener.local_addr().unwrap().to_string();
         let app = Router::new().fallback(answer).with_state(Arc::clone(&site));
+        let listener = listen(listener);
         runtime.spawn(async move { axum::serve(listener, app).await });
         Self { site, address, runtime: Some(runtime) }
     }
 
-    /// With all that the small catalogue names for amd64, in its first version.
+    /// With all that the small catalogue names for amd64.
     pub fn small() -> Self {
-        let upstream = Self::start();
+        Self::start().with_small()
+    }
+
+    /// The same, with TLS.
+    pub fn small_with_tls(listen: impl FnOnce(TcpListener) -> Tls) -> Self {
+        Self::listen(listen).with_small()
+    }
+
+    fn with_small(self) -> Self {
+        let upstream = self;
         upstream.publish("dl.example/v1.35.4/amd64/kubelet", &content("kubelet"), Some("kubelet.sha256"));
         upstream.publish(
             "releases.example/etcd/v3.6.16/etcd-v3.6.16-linux-amd64.tar.gz",
@@ -161,6 +180,12 @@ async fn answer(State(site): State<Arc<Mutex<Site>>>, request: Request) -> Respo
         return plain(StatusCode::from_u16(status).unwrap());
     }
     if path.starts_with("/v2/") {
+        let login = parts.headers.get(AUTHORIZATION).and_then(|login| login.to_str().ok());
+        if site.registry.login.is_some() && site.registry.login.as_deref() != login {
+            let mut refused = plain(StatusCode::UNAUTHORIZED);
+            refused.headers_mut().insert(WWW_AUTHENTICATE, "Basic realm=\"fleet\"".parse().unwrap());
+            return refused;
+        }
         let query = parts.uri.query().unwrap_or_default();
         match site.registry.answer(&parts.method, &path, query, &body) {
             Ok(response) => return response,

@@ -55,7 +55,7 @@ fn machines_take_a_whole_bundle_that_was_made_of_a_mirror() {
     let kubernetes = component("kubernetes").unwrap().version;
     let upstream = upstream(kubernetes, architecture());
     let wright = Wright::new(&upstream);
-    let create = wright.from_mirror(&["create", "--kubernetes", kubernetes, "--arch", architecture()]);
+    let create = wright.with_mirror(&["create", "--kubernetes", kubernetes, "--arch", architecture()]);
     wright.run_all(&create).ended(0, &["7 digests were trusted on first use", "dl.k8s.io"]);
     wright.run(&["verify"]).ended(0, &["verified: every file has its digest, and nothing is missing"]);
 

@@ -73,7 +73,7 @@ impl Wright {
     }
 
     /// Arguments of a download from the mirror: those given, and where from.
-    pub fn from_mirror<'a>(&'a self, arguments: &[&'a str]) -> Vec<String> {
+    pub fn with_mirror<'a>(&'a self, arguments: &[&'a str]) -> Vec<String> {
         let host = self.mirror.as_deref().unwrap();
         let mut all: Vec<String> = arguments.iter().map(|it| (*it).to_owned()).collect();
         let options = ["--mirror", &format!("http://{host}/up"), "--image-mirror", host, "--insecure-registry", host];
@@ -84,7 +84,7 @@ impl Wright {
     /// Arguments of `create` for amd64 by the small catalogue, and more.
     pub fn create_arguments(&self, bundle: &str, more: &[&str]) -> Vec<String> {
         let fixed = ["create", bundle, "--kubernetes", "1.35.4", "--arch", "amd64", "--catalogue", "catalogue"];
-        self.from_mirror(&[&fixed, more].concat())
+        self.with_mirror(&[&fixed, more].concat())
     }
 
     /// Runs `create`.
