@@ -124,6 +124,30 @@ pub fn write_archive(into: &Path, name: &str, arch: &str, manifest: &[u8], blobs
     tar.into_inner().and_then(|mut file| file.flush()).with_context(writing)
 }
 
+/// What the images in an archive are called: one of ours, or as `docker save` and `ctr images export` write it.
+pub fn names(archive: &Path) -> Result<Vec<String>> {
+    let reading = || format!("failed to read {}", archive.display());
+    let mut tar = tar::Archive::new(File::open(archive).with_context(reading)?);
+    let mut names = Vec::new();
+    for entry in tar.entries().with_context(reading)? {
+        let entry = entry.with_context(reading)?;
+        let path = entry.path().with_context(reading)?.into_owned();
+        let texts = |value: &Value| value.as_str().map(str::to_owned);
+        if path.as_os_str() == "manifest.json" {
+            let images: Value = serde_json::from_reader(entry.take(1 << 20)).with_context(reading)?;
+            let tags = images.as_array().into_iter().flatten().filter_map(|image| image["RepoTags"].as_array());
+            names.extend(tags.flatten().filter_map(texts));
+        } else if path.as_os_str() == "index.json" {
+            let index: Value = serde_json::from_reader(entry.take(1 << 20)).with_context(reading)?;
+            let images = index["manifests"].as_array().into_iter().flatten();
+            names.extend(images.filter_map(|image| texts(&image["annotations"]["io.containerd.image.name"])));
+        }
+    }
+    names.sort();
+    names.dedup();
+    Ok(names)
+}
+
 /// The digest of the manifest of the image in an archive that was written here. `None`: it is another archive.
 pub fn manifest_of(archive: &Path) -> Option<String> {
     let mut tar = tar::Archive::new(File::open(archive).ok()?);
@@ -213,6 +237,19 @@ mod tests {
     }
 
     #[test]
+    fn an_archive_of_docker_says_its_names_and_another_file_says_none() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("saved.tar");
+        let mut tar = Builder::new(File::create(&path).unwrap());
+        append(&mut tar, "manifest.json", br#"[{"Config": "a.json", "RepoTags": ["busybox:1.35"], "Layers": []}]"#)
+            .unwrap();
+        tar.finish().unwrap();
+        assert_eq!(names(&path).unwrap(), ["busybox:1.35"]);
+        std::fs::write(&path, "no tar at all").unwrap();
+        assert!(names(&path).is_err());
+    }
+
+    #[test]
     fn an_archive_has_the_registrys_bytes_and_is_the_same_each_time() {
         let dir = tempfile::tempdir().unwrap();
         let config = Blob { digest: format!("sha256:{}", digest::of_bytes(b"{}")), size: 2 };
@@ -240,6 +277,7 @@ mod tests {
         assert_eq!(index["manifests"][0]["mediaType"], OCI_MANIFEST);
         assert_eq!(index["manifests"][0]["annotations"]["io.containerd.image.name"], "r/pause:3");
         assert_eq!(files.len(), 4);
+        assert_eq!(names(&dir.path().join("one")).unwrap(), ["r/pause:3"]);
         assert_eq!(manifest_of(&dir.path().join("one")), Some(format!("sha256:{digits}")));
         assert_eq!(manifest_of(&dir.path().join(digest::of_bytes(b"{}"))), None);
     }

@@ -140,13 +140,7 @@ impl Index {
     pub fn insert(&mut self, artifact: Artifact) -> Result<()> {
         artifact.check()?;
         if let Some(known) = self.artifacts.iter_mut().find(|known| known.key() == artifact.key()) {
-            ensure!(
-                known.sha256.eq_ignore_ascii_case(&artifact.sha256),
-                "{known} is in the bundle with sha256 {}, and this one has {}: a cluster that has the former would \
-                 refuse the latter (ComponentChanged); give it a version of its own, or remove the former with prune",
-                known.sha256,
-                artifact.sha256
-            );
+            known.check_same(&artifact.sha256)?;
             *known = artifact;
             return Ok(());
         }
@@ -199,6 +193,17 @@ impl Artifact {
     /// Whether machines of that architecture take it.
     pub fn serves(&self, arch: &str) -> bool {
         self.os == "linux" && (self.arch.is_empty() || self.arch == arch)
+    }
+
+    /// Fails if another file has that SHA-256: clusters have frozen the one that is there.
+    pub fn check_same(&self, sha256: &str) -> Result<()> {
+        let known = &self.sha256;
+        ensure!(
+            known.eq_ignore_ascii_case(sha256),
+            "{self} is in the bundle with sha256 {known}, and this one has {sha256}: a cluster that has the former would \
+             refuse the latter (ComponentChanged); give it a version of its own, or remove the former with prune"
+        );
+        Ok(())
     }
 
     fn check(&self) -> Result<()> {

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -100,6 +101,9 @@ pub struct Downloads {
     locked: bool,
     progress: Progress,
     blobs: image::Blobs,
+    /// How many artifacts have been brought, and how many there will be.
+    brought: AtomicUsize,
+    count: usize,
 }
 
 /// An artifact that is in the bundle now.
@@ -125,10 +129,11 @@ pub enum Trust {
 }
 
 impl Downloads {
-    /// Downloads into `bundle`, as the options say.
-    pub fn new(bundle: &Path, options: &DownloadOptions, progress: &Progress) -> Result<Arc<Self>> {
+    /// Downloads of these into `bundle`, as the options say. Fails with all that the lock has no digest of, if nothing
+    /// else may be taken.
+    pub fn new(bundle: &Path, wanted: &[Wanted], options: &DownloadOptions) -> Result<Arc<Self>> {
         let lock_path = options.lock.clone().unwrap_or_else(|| bundle.join(::bundle::lock::FILE));
-        Ok(Arc::new(Self {
+        let downloads = Self {
             client: options.connection.client()?,
             registry: options.connection.registry()?,
             mirror: Mirror { files: options.mirror.clone(), images: options.image_mirror.clone() },
@@ -136,13 +141,16 @@ impl Downloads {
             lock: Mutex::new(Lock::read(&lock_path)?),
             lock_path,
             locked: options.locked,
-            progress: progress.clone(),
+            progress: Progress::new(),
             blobs: image::Blobs::new(bundle.join(PARTIAL).join("blobs")),
-        }))
+            brought: AtomicUsize::new(0),
+            count: wanted.len(),
+        };
+        downloads.check_locked(wanted)?;
+        Ok(Arc::new(downloads))
     }
 
-    /// Fails with all that the lock has no digest of, if nothing else may be taken.
-    pub fn check_locked(&self, wanted: &[Wanted]) -> Result<()> {
+    fn check_locked(&self, wanted: &[Wanted]) -> Result<()> {
         if !self.locked {
             return Ok(());
         }
@@ -172,11 +180,12 @@ impl Downloads {
             Origin::Url { kind, url, checksums } => {
                 self.bring_file(wanted, (kind, url, checksums.as_deref()), known, &bar).await
             }
-            Origin::Registry { reference } => self.bring_image(wanted, reference, &bar).await,
+            Origin::Registry { reference } => self.bring_image(wanted, reference, known, &bar).await,
         };
         drop(bar);
         let brought = brought.with_context(|| format!("failed to bring {name}"))?;
-        self.progress.say(&line(&name, &brought));
+        let number = self.brought.fetch_add(1, Ordering::Relaxed) + 1;
+        self.progress.say(&format!("[{number}/{}] {}", self.count, line(&name, &brought)));
         Ok(brought)
     }
 

@@ -109,6 +109,7 @@ impl Add {
             }
             Self::Archive(it) => {
                 let arch = it.target.single_arch()?;
+                check_archive(&it.file, &it.image)?;
                 let recipe = Recipe {
                     path: place::image(&it.image.0, &it.image.1, arch),
                     name: it.image.0,
@@ -189,6 +190,18 @@ fn parse_image(text: &str) -> Result<(String, String)> {
         Some(tag) if text.ends_with(&format!(":{tag}")) => Ok((name, tag.to_owned())),
         _ => bail!("give a tag too, such as {name}:v1"),
     }
+}
+
+/// Fails if containerd would call the image in the archive by another name than machines ask for.
+fn check_archive(file: &Path, (name, tag): &(String, String)) -> Result<()> {
+    let names = ::bundle::image::names(file).context("give an archive as `docker save` writes it, not compressed")?;
+    let called = |text: &String| text.parse::<oci_client::Reference>().map_or_else(|_| text.clone(), |it| it.whole());
+    let names: Vec<String> = names.iter().map(called).collect();
+    let there = if names.is_empty() { "no image with a name".to_owned() } else { names.join(", ") };
+    let wanted = format!("{name}:{tag}");
+    ensure!(names.contains(&wanted), "{} has {there}, and not {wanted}", file.display());
+    ensure!(names.len() == 1, "{} has several images, {there}: give an archive of {wanted} alone", file.display());
+    Ok(())
 }
 
 /// What can be made of the programs in that folder.

@@ -14,7 +14,6 @@ use futures::{StreamExt, TryStreamExt, stream};
 
 use super::{Arch, clear_partial, hold, say_index};
 use crate::download::{Brought, DownloadOptions, Downloads, Trust};
-use crate::progress::Progress;
 
 /// Download all that machines take for versions of Kubernetes
 #[derive(Debug, Args)]
@@ -87,8 +86,7 @@ pub async fn bring_all(
     index: &mut Index,
     options: &DownloadOptions,
 ) -> Result<usize> {
-    let downloads = Downloads::new(bundle, options, &Progress::new())?;
-    downloads.check_locked(wanted)?;
+    let downloads = Downloads::new(bundle, wanted, options)?;
     let one = |wanted: Wanted| {
         let known = index.find(&wanted.name, &wanted.version, &wanted.arch).cloned();
         let downloads = Arc::clone(&downloads);

@@ -29,14 +29,22 @@ impl Downloads {
     ) -> Result<Brought> {
         let expected = self.expected(url, sums, bar).await?;
         let path = self.bundle.join(&wanted.path);
-        let known = expected.as_ref().map(|it| &it.sha256).or(known.map(|known| &known.sha256));
-        let there = match known {
-            Some(known) => path.is_file() && digest_of(&path).await? == known.to_lowercase(),
+        if let (Some(known), Some(expected)) = (known, &expected) {
+            known.check_same(&expected.sha256)?;
+        }
+        let meant = expected.as_ref().map(|it| &it.sha256).or(known.map(|known| &known.sha256));
+        let there = match meant {
+            Some(meant) => path.is_file() && digest_of(&path).await? == meant.to_lowercase(),
             None => false,
         };
-        let sha256 = match known {
-            Some(known) if there => known.to_lowercase(),
-            _ => self.download(url, expected.as_ref(), &path, bar).await?,
+        let sha256 = match meant {
+            Some(meant) if there => meant.to_lowercase(),
+            _ => {
+                let (part, got) = self.download(url, expected.as_ref(), bar).await?;
+                known.map_or(Ok(()), |known| known.check_same(&got))?;
+                part.publish(&path)?;
+                got
+            }
         };
         let trust = expected.map_or(Trust::FirstUse, |expected| expected.trust);
         let checksums = if let Trust::Checksums(url) = &trust { Some(url.clone()) } else { None };
@@ -93,8 +101,8 @@ impl Downloads {
         Ok(String::from_utf8_lossy(&text).into_owned())
     }
 
-    /// Downloads a file to `path`, going on where an earlier attempt ended; returns its digest.
-    async fn download(&self, url: &str, expected: Option<&Expected>, path: &Path, bar: &Bar) -> Result<String> {
+    /// Downloads a file, going on where an earlier attempt ended; returns it with its digest.
+    async fn download(&self, url: &str, expected: Option<&Expected>, bar: &Bar) -> Result<(Part, String)> {
         let place = self.mirror.file(url);
         let part = Part::new(&self.bundle.join(PARTIAL), url)?;
         // Without a digest nothing would tell that the rest is of another file.
@@ -110,8 +118,7 @@ impl Downloads {
                     let got = digest_of(&part.file).await?;
                     let compared = expected.map_or(Ok(()), |expected| expected.compare(url, &place, &got));
                     if compared.is_ok() {
-                        part.publish(path)?;
-                        return Ok(got);
+                        return Ok((part, got));
                     }
                     part.remove()?;
                     // What was there of it may have been of another file: once more from the beginning.

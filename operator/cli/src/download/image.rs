@@ -49,7 +49,13 @@ struct Found {
 
 impl Downloads {
     /// Sees to it that an image's archive is in the bundle.
-    pub(super) async fn bring_image(&self, wanted: &Wanted, reference: &str, bar: &Bar) -> Result<Brought> {
+    pub(super) async fn bring_image(
+        &self,
+        wanted: &Wanted,
+        reference: &str,
+        known: Option<&Artifact>,
+        bar: &Bar,
+    ) -> Result<Brought> {
         let key = image_key(reference, &wanted.arch);
         let locked = self.with_lock(|lock| lock.image(&key).map(str::to_owned));
         let path = self.bundle.join(&wanted.path);
@@ -61,6 +67,15 @@ impl Downloads {
         }
         bar.at("reading the manifest");
         let found = self.find_image(reference, &wanted.arch, locked.as_deref()).await?;
+        // The same manifest gives the same archive, and another one never does.
+        if let Some(known) = known.filter(|known| known.manifest != found.digest) {
+            let manifest = if known.manifest.is_empty() { "an archive" } else { &known.manifest };
+            bail!(
+                "{known} is in the bundle as another image ({manifest}; the registry has {}): a cluster that has the \
+                 former would refuse the latter (ComponentChanged); remove the former with prune",
+                found.digest
+            );
+        }
         let trust = if locked.is_some() { Trust::Lock } else { Trust::FirstUse };
         if there.as_ref() != Some(&found.digest) {
             self.archive_image(wanted, &found, bar).await?;

@@ -1,5 +1,6 @@
 //! Which failures of a download are worth another attempt.
 
+use std::error::Error as StdError;
 use std::io;
 use std::time::Duration;
 
@@ -32,8 +33,17 @@ fn is_transient(error: &Error) -> bool {
 fn is_passing(error: &reqwest::Error) -> bool {
     match error.status() {
         Some(status) => status.is_server_error() || status.as_u16() == 429,
+        None if is_tls(error) => false,
         None => error.is_connect() || error.is_timeout() || error.is_body() || error.is_decode() || error.is_request(),
     }
+}
+
+/// Whether the two could not agree on TLS, e.g. about a certificate.
+fn is_tls(error: &(dyn StdError + 'static)) -> bool {
+    // An io::Error does not name what it wraps as its source, but the source of that.
+    let wrapped = error.downcast_ref::<io::Error>().and_then(|error| error.get_ref());
+    let wrapped = wrapped.map(|inner| inner as &(dyn StdError + 'static));
+    error.is::<rustls::Error>() || wrapped.or_else(|| error.source()).is_some_and(is_tls)
 }
 
 fn is_of_the_connection(error: &io::Error) -> bool {
@@ -46,6 +56,13 @@ fn is_of_the_connection(error: &io::Error) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn tls_is_found_in_whatever_wraps_it() {
+        let tls = || rustls::Error::General("unknown issuer".to_owned());
+        assert!(is_tls(&tls()) && is_tls(&io::Error::other(io::Error::other(tls()))));
+        assert!(!is_tls(&io::Error::other("reset")) && !is_tls(&io::Error::from(io::ErrorKind::TimedOut)));
+    }
 
     #[test]
     fn a_full_disk_and_a_refusal_are_final_and_a_reset_is_not() {

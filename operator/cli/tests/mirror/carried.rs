@@ -143,9 +143,11 @@ fn components_images_archives_and_programs_are_added() {
     let image = [&["add", "image", "quay.example/net/node:v3"], &to[..]].concat();
     wright.run_all(&wright.with_mirror(&image)).ended(0, &["quay.example/net/node v3 linux/amd64: downloaded"]);
 
-    std::fs::write(wright.path("saved.tar"), "an archive").unwrap();
-    let archive = [&["add", "archive", "saved.tar", "--image", "r.example/own:1"], &to[..]].concat();
+    std::fs::write(wright.path("own.tar"), docker_archive("r.example/own:1")).unwrap();
+    let archive = [&["add", "archive", "own.tar", "--image", "r.example/own:1"], &to[..]].concat();
     wright.run(&archive).ended(0, &["+ r.example/own 1 linux/amd64"]);
+    let other = [&["add", "archive", "own.tar", "--image", "r.example/own:2"], &to[..]].concat();
+    wright.run(&other).ended(2, &["own.tar has r.example/own:1, and not r.example/own:2"]);
     std::fs::create_dir_all(wright.path("built/runc/1.5.3/bin")).unwrap();
     std::fs::write(wright.path("built/runc/1.5.3/bin/runc"), "one").unwrap();
     let programs = [&["add", "programs", "built"], &to[..]].concat();
@@ -170,6 +172,38 @@ fn components_images_archives_and_programs_are_added() {
             "+ runc 1.5.3 linux/amd64",
         ],
     );
+}
+
+/// What `docker save` writes of an image, without its layers.
+fn docker_archive(name: &str) -> Vec<u8> {
+    let mut tar = tar::Builder::new(Vec::new());
+    let manifest = serde_json::json!([{"Config": "c.json", "RepoTags": [name], "Layers": []}]).to_string();
+    let mut header = tar::Header::new_gnu();
+    header.set_size(manifest.len() as u64);
+    tar.append_data(&mut header, "manifest.json", manifest.as_bytes()).unwrap();
+    tar.into_inner().unwrap()
+}
+
+#[test]
+fn what_clusters_may_have_is_not_replaced_by_a_download() {
+    let upstream = Upstream::small();
+    let wright = Wright::new(&upstream);
+    std::fs::create_dir_all(wright.path("built/etcd/3.6.16/bin")).unwrap();
+    std::fs::write(wright.path("built/etcd/3.6.16/bin/etcd"), "built here").unwrap();
+    std::fs::write(wright.path("own.tar"), docker_archive("registry.example/kube-proxy:v1.35.4")).unwrap();
+    let proxy = ["--image", "registry.example/kube-proxy:v1.35.4"];
+    let archive = |bundle| [&["add", "archive", "own.tar", "--arch", "amd64", "--bundle", bundle], &proxy[..]].concat();
+    for (bundle, added, said) in [
+        ("a", vec!["add", "programs", "built", "--arch", "amd64", "--bundle", "a"], "etcd 3.6.16 linux/amd64 is in"),
+        ("b", archive("b"), "registry.example/kube-proxy v1.35.4 linux/amd64 is in"),
+    ] {
+        wright.run(&added).ended(0, &[]);
+        let before = wright.index(bundle);
+        wright.create(bundle, &[]).ended(2, &[said, "ComponentChanged"]);
+        let known = &before.artifacts[0];
+        assert_eq!(bundle::verify::problem(&wright.path(bundle), known).unwrap(), None);
+        assert_eq!(wright.index(bundle), before);
+    }
 }
 
 #[test]
