@@ -210,11 +210,12 @@ mod tests {
 
     #[test]
     fn of_a_list_the_manifest_of_the_architecture_is_taken() {
-        let entry = |arch: &str, digit: &str| json!({"digest": format!("sha256:{}", digit.repeat(64)), "platform": {"os": "linux", "architecture": arch}});
+        let platform = |arch: &str| json!({"os": "linux", "architecture": arch});
+        let entry = |arch: &str, digit: &str| json!({"digest": blob(digit).digest, "platform": platform(arch)});
         let list = json!({"manifests": [entry("arm64", "a"), entry("amd64", "b"), entry("unknown", "c")]});
         check(&list, "amd64", Ok(Content::List(blob("b").digest)));
         check(&list, "s390x", Err("r/pause:3 is not there for linux/s390x, but for linux/arm64, linux/amd64"));
-        let odd = json!({"manifests": [{"digest": "md5:1", "platform": {"os": "linux", "architecture": "amd64"}}]});
+        let odd = json!({"manifests": [{"digest": "md5:1", "platform": platform("amd64")}]});
         check(&odd, "amd64", Err("names the digest \"md5:1\""));
     }
 

@@ -200,8 +200,8 @@ impl Artifact {
         let known = &self.sha256;
         ensure!(
             known.eq_ignore_ascii_case(sha256),
-            "{self} is in the bundle with sha256 {known}, and this one has {sha256}: a cluster that has the former would \
-             refuse the latter (ComponentChanged); give it a version of its own, or remove the former with prune"
+            "{self} is in the bundle with sha256 {known}, and this one has {sha256}: a cluster that has the former \
+             would refuse the latter (ComponentChanged); give it a version of its own, or remove the former with prune"
         );
         Ok(())
     }
@@ -273,7 +273,8 @@ mod tests {
 
     #[test]
     fn fields_of_later_versions_are_kept() {
-        let text = serde_json::json!({"formatVersion": 1, "repositories": [{"distribution": "debian12"}], "artifacts": [{
+        let repositories = [serde_json::json!({"distribution": "debian12"})];
+        let text = serde_json::json!({"formatVersion": 1, "repositories": repositories, "artifacts": [{
             "name": "a", "kind": "packages", "version": "1", "os": "linux", "path": "a", "size": 1,
             "sha256": "a".repeat(64), "licence": "MIT",
         }]});

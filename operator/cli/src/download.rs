@@ -1,10 +1,8 @@
 //! Downloads into a bundle: files from upstream or a mirror, and images from registries, each held to its digest.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use ::bundle::catalogue::{Origin, Wanted};
 use ::bundle::digest;
@@ -12,7 +10,6 @@ use ::bundle::index::Artifact;
 use ::bundle::lock::Lock;
 use anyhow::{Context, Result, bail};
 use bytes::Bytes;
-use clap::Args;
 use reqwest::Client;
 
 use crate::progress::{self, Bar, Progress};
@@ -20,74 +17,16 @@ use crate::progress::{self, Bar, Progress};
 mod file;
 mod image;
 mod mirror;
+mod options;
 pub mod registry;
 mod retry;
 
 use mirror::Mirror;
+pub use options::{Connection, DownloadOptions};
 use registry::Registry;
 
 /// Name of the directory for downloads that are not finished.
 pub const PARTIAL: &str = ".partial";
-
-/// Where downloads come from, and what is believed of them
-#[derive(Debug, Clone, Args)]
-pub struct DownloadOptions {
-    /// The file with the digest of each download [default: bundle.lock in the bundle]
-    #[arg(long, value_name = "FILE")]
-    pub lock: Option<PathBuf>,
-    /// Take nothing that the lock has no digest of
-    #[arg(long)]
-    pub locked: bool,
-    /// Take files below this URL, in place of upstream's servers: URL/dl.k8s.io/v1.35.4/...
-    #[arg(long, value_name = "URL", value_parser = mirror::parse_url)]
-    pub mirror: Option<String>,
-    /// Take images from this registry, in place of their own: HOST/PREFIX/registry.k8s.io/pause
-    #[arg(long, value_name = "HOST[/PREFIX]", value_parser = mirror::parse_registry)]
-    pub image_mirror: Option<String>,
-    #[command(flatten)]
-    pub connection: Connection,
-    /// How many are downloaded at once
-    #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u8).range(1..=32))]
-    pub parallel: u8,
-}
-
-/// Whom to talk to, and how
-#[derive(Debug, Clone, Args)]
-pub struct Connection {
-    /// A registry that has no TLS; may be given several times
-    #[arg(long, value_name = "HOST[:PORT]")]
-    pub insecure_registry: Vec<String>,
-    /// Certificates (PEM) of authorities that are trusted beside those of this machine
-    #[arg(long, value_name = "FILE")]
-    pub ca: Option<PathBuf>,
-}
-
-impl Connection {
-    /// A client for files; proxies are those of the environment.
-    pub fn client(&self) -> Result<Client> {
-        let mut builder = Client::builder()
-            .user_agent(concat!("wright/", env!("CARGO_PKG_VERSION")))
-            .connect_timeout(Duration::from_secs(30))
-            .read_timeout(Duration::from_secs(60));
-        if let Some(pem) = self.authorities()? {
-            builder = builder.tls_certs_merge(reqwest::Certificate::from_pem_bundle(&pem)?);
-        }
-        builder.build().context("failed to set up HTTP")
-    }
-
-    /// A client for registries.
-    pub fn registry(&self) -> Result<Registry> {
-        Registry::new(&self.insecure_registry, self.authorities()?)
-    }
-
-    /// The authorities' certificates, checked.
-    pub fn authorities(&self) -> Result<Option<Vec<u8>>> {
-        let Some(path) = &self.ca else { return Ok(None) };
-        let pem = fs::read(path).with_context(|| format!("failed to read {}", path.display()))?;
-        let some = reqwest::Certificate::from_pem_bundle(&pem).is_ok_and(|found| !found.is_empty());
-        if some { Ok(Some(pem)) } else { bail!("{} has no certificates in PEM", path.display()) }
-    }
-}
 
 /// Downloads of one command.
 #[derive(Debug)]
@@ -159,8 +98,8 @@ impl Downloads {
             return Ok(());
         }
         bail!(
-            "--locked, and {} has no digest of\n  {}\nnothing was downloaded: leave --locked out once, and look at what \
-             is trusted on first use",
+            "--locked, and {} has no digest of\n  {}\nnothing was downloaded: leave --locked out once, and look at \
+             what is trusted on first use",
             self.lock_path.display(),
             missing.join("\n  ")
         )

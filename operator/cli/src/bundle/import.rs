@@ -77,8 +77,8 @@ impl Import {
     }
 }
 
-/// Unpacks the index and the artifacts of a bundle's tar, and nothing else. The tar may be of the directory or of what is
-/// in it.
+/// Unpacks the index and the artifacts of a bundle's tar, and nothing else. The tar may be of the directory or of what
+/// is in it.
 fn unpack(tar: impl Read, into: &Path) -> Result<()> {
     for entry in tar::Archive::new(tar).entries()? {
         let mut entry = entry?;

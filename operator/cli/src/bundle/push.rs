@@ -24,7 +24,7 @@ const S3: &str = "s3://";
 pub struct Push {
     /// The bundle's directory
     directory: PathBuf,
-    /// Where to: oci://REGISTRY/REPOSITORY:TAG, or s3://BUCKET/PREFIX with credentials in AWS_ACCESS_KEY_ID and the like
+    /// Where to: oci://REGISTRY/REPOSITORY:TAG, or s3://BUCKET/PREFIX with credentials in AWS_ACCESS_KEY_ID etc.
     #[arg(value_parser = Target::parse)]
     target: Target,
     #[command(flatten)]

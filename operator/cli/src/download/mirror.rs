@@ -49,7 +49,8 @@ pub fn parse_registry(text: &str) -> Result<String> {
     let text = text.trim_end_matches('/');
     if text.contains("://") {
         bail!(
-            "give a registry without a scheme, such as registry.example:5000/upstream; without TLS it needs --insecure-registry"
+            "give a registry without a scheme, such as registry.example:5000/upstream; without TLS it needs \
+             --insecure-registry"
         );
     }
     let probe = format!("{text}/a:b");

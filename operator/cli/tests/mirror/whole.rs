@@ -1,5 +1,5 @@
-//! A whole bundle by the catalogue for users: upstream's servers are a mirror of what the lab has built. The executor's own
-//! reader takes everything from it, and containerd an image.
+//! A whole bundle by the catalogue for users: upstream's servers are a mirror of what the lab has built. The executor's
+//! own reader takes everything from it, and containerd an image.
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -96,7 +96,8 @@ fn import_into_containerd(wright: &Wright) {
     let socket = wright.path("containerd.sock");
     let cri = ["images", "runtime"].map(|part| format!("\"io.containerd.cri.v1.{part}\""));
     let config = format!(
-        "version = 3\nroot = {:?}\nstate = {:?}\ndisabled_plugins = [{}, \"io.containerd.grpc.v1.cri\"]\n[grpc]\naddress = {socket:?}\n",
+        "version = 3\nroot = {:?}\nstate = {:?}\ndisabled_plugins = [{}, \"io.containerd.grpc.v1.cri\"]\n\
+         [grpc]\naddress = {socket:?}\n",
         wright.path("root"),
         wright.path("state"),
         cri.join(", ")

@@ -17,8 +17,8 @@ use crate::progress::{Progress, bytes};
 /// The size of a part of an upload, in bytes.
 const PART: usize = 16 << 20;
 
-/// A client of the bucket. Credentials, region and endpoint are those of the environment, by the names that all tools of
-/// S3 know.
+/// A client of the bucket. Credentials, region and endpoint are those of the environment, by the names that all tools
+/// of S3 know.
 pub fn open(bucket: &str, endpoint: Option<&str>, authorities: Option<Vec<u8>>) -> Result<Arc<dyn ObjectStore>> {
     let mut options = ClientOptions::new().with_allow_http(endpoint.is_some_and(|url| url.starts_with("http://")));
     if let Some(pem) = authorities {
