@@ -1,8 +1,9 @@
 //! Bundles that differ from the lab's in their index, each served at a port of its own.
 
 use std::path::Path;
+use std::process::ExitCode;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use lab::cache::Cache;
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -12,6 +13,8 @@ use tokio::task::JoinHandle;
 pub struct Bundle {
     /// Where it is.
     pub url: String,
+    /// SHA-256 of its index.
+    pub index_sha256: String,
     server: JoinHandle<Result<()>>,
     _directory: TempDir,
 }
@@ -27,12 +30,36 @@ impl Bundle {
         let mut index = read(&real)?;
         change(&mut index);
         std::fs::write(directory.path().join("index.json"), serde_json::to_vec(&index)?)?;
+        Self::serve_directory(port, directory)
+    }
+
+    /// Serves a bundle that `wright` has made for the lab's version of Kubernetes, of a mirror of upstream's servers.
+    pub async fn made_by_wright(port: u16) -> Result<Self> {
+        let mirror = lab::upstream::router(&Cache::from_env().bundle())?;
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
+        let host = listener.local_addr()?.to_string();
+        let mirror = tokio::spawn(lab::upstream::serve(listener, mirror));
+        let directory = tempfile::tempdir()?;
+        let place = directory.path().display().to_string();
+        let kubernetes = lab::programs::component("kubernetes").context("the lab runs Kubernetes")?.version;
+        let arch = lab::images::architecture();
+        let create = ["wright", "bundle", "create", &place, "--kubernetes", kubernetes, "--arch", arch];
+        let url = format!("http://{host}");
+        let from = ["--mirror", &url, "--image-mirror", &host, "--insecure-registry", &host];
+        let made = wright::run(create.into_iter().chain(from).map(Into::into)).await;
+        mirror.abort();
+        ensure!(made? == ExitCode::SUCCESS, "wright bundle create failed");
+        Self::serve_directory(port, directory)
+    }
+
+    fn serve_directory(port: u16, directory: TempDir) -> Result<Self> {
+        let index_sha256 = bundle::digest::of_file(&directory.path().join("index.json"))?;
         let address = format!("172.30.0.1:{port}");
         let server = tokio::spawn(lab::serve::run(lab::serve::ServeBundle {
             listen: address.parse()?,
             directory: Some(directory.path().to_owned()),
         }));
-        Ok(Self { url: format!("http://{address}"), server, _directory: directory })
+        Ok(Self { url: format!("http://{address}"), index_sha256, server, _directory: directory })
     }
 }
 

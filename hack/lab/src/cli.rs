@@ -15,6 +15,7 @@ use lab::cache::Cache;
 use lab::place::Place;
 use lab::progress::{Progress, seconds};
 use lab::serve::{self, ServeBundle};
+use lab::upstream::{self, ServeUpstream};
 use lab::{Lab, down, endpoint as forwarder, machines};
 
 /// Real clusters on this machine: a metadata cluster, and machines to build clusters on.
@@ -57,6 +58,8 @@ enum Verb {
     Build(BuildCommand),
     /// Serve the artifact bundle over HTTP
     ServeBundle(ServeBundle),
+    /// Serve what was built at the paths of upstream's servers, for `wright bundle create --mirror`
+    ServeUpstream(ServeUpstream),
     /// Run a machine until it is off
     #[command(hide = true)]
     Supervise {
@@ -105,6 +108,7 @@ pub(crate) fn run() -> Result<()> {
         Verb::Endpoint(verb) => endpoint::run(&place, verb),
         Verb::Build(command) => block_on(build::run(command)),
         Verb::ServeBundle(args) => block_on(serve::run(args)),
+        Verb::ServeUpstream(args) => block_on(upstream::run(args)),
         Verb::Supervise { name } => machines::supervise(&place, &name),
         Verb::Forward { listen, backends } => block_on(forwarder::forward(listen, backends)),
     }

@@ -25,6 +25,7 @@ pub mod project;
 pub mod rootfs;
 pub mod serve;
 pub mod ssh;
+pub mod upstream;
 mod whole;
 
 pub use whole::{BUNDLE_PORT, BUNDLE_SERVER, Lab, Temporary, down};

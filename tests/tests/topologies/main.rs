@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use age::x25519::Identity;
 use anyhow::ensure;
+use e2e::bundle::Bundle;
 use e2e::lifecycle::whole::{healthy, list_members};
 use e2e::object_storage::ObjectStorage;
 use e2e::objects;
@@ -71,6 +72,9 @@ async fn etcd_stands_on_a_machine_of_its_own_and_network_plugin_service_proxy_an
         own_network::bring(scenario, &machines[1..]).await?;
         let mut cluster = objects::cluster("apart", "dedicated", POD_CIDR, &["apart-cp"], &["apart-w"]);
         cluster["spec"]["etcd"] = json!({"topology": "Dedicated", "replicas": 1, "hosts": ["apart-etcd"]});
+        // Its programs and images are those of a bundle as administrators make one.
+        let bundle = Bundle::made_by_wright(7082).await?;
+        cluster["spec"]["artifacts"] = json!({"url": bundle.url, "indexSHA256": bundle.index_sha256});
         own_network::wish(&mut cluster);
         // Its authorities are its owner's, who has them from elsewhere.
         let own = Company::make()?.issue(&["ca", "etcd-ca"])?;

@@ -1,15 +1,12 @@
 //! A registry of images, as far as pulling and pushing goes.
 
 use std::collections::HashMap;
-use std::path::Path;
 
 use axum::body::{Body, Bytes};
 use axum::http::header::{CONTENT_TYPE, LOCATION};
 use axum::http::{Method, Response, StatusCode};
 use bundle::digest;
 use serde_json::{Value, json};
-
-use crate::upstream::Content;
 
 const LIST: &str = "application/vnd.oci.image.index.v1+json";
 const IMAGE: &str = "application/vnd.oci.image.manifest.v1+json";
@@ -20,7 +17,7 @@ pub struct Registry {
     /// What a request must have as its authorization.
     pub login: Option<String>,
     /// By digest.
-    blobs: HashMap<String, Content>,
+    blobs: HashMap<String, Bytes>,
     /// Media type and bytes by repository and tag or digest.
     manifests: HashMap<(String, String), (String, Bytes)>,
 }
@@ -29,34 +26,18 @@ impl Registry {
     /// A list with an image for each architecture, of one small layer each. Returns the digests of the images.
     pub fn publish_small(&mut self, repository: &str, tag: &str, archs: &[&str]) -> Vec<String> {
         let images = archs.iter().map(|arch| {
-            let layer = Content::Bytes(crate::upstream::content(&format!("{repository} {tag} {arch}")).into());
+            let layer = Bytes::from(crate::upstream::content(&format!("{repository} {tag} {arch}")));
             (*arch, json!({"os": "linux", "architecture": arch, "rootfs": {"type": "layers"}}), vec![layer])
         });
         let images: Vec<_> = images.collect();
         self.publish(repository, tag, images)
     }
 
-    /// The image of an archive as `docker save` writes it, for one architecture.
-    pub fn publish_archive(&mut self, repository: &str, tag: &str, arch: &str, archive: &Path) {
-        let mut entries = HashMap::new();
-        let mut tar = tar::Archive::new(std::fs::File::open(archive).unwrap());
-        for entry in tar.entries().unwrap() {
-            let entry = entry.unwrap();
-            let part = Content::Part { file: archive.to_owned(), at: entry.raw_file_position(), size: entry.size() };
-            entries.insert(entry.path().unwrap().to_string_lossy().into_owned(), part);
-        }
-        let manifest: Value = serde_json::from_slice(&entries["manifest.json"].read()).unwrap();
-        let config = serde_json::from_slice(&entries[manifest[0]["Config"].as_str().unwrap()].read()).unwrap();
-        let names = manifest[0]["Layers"].as_array().unwrap();
-        let layers = names.iter().map(|name| entries[name.as_str().unwrap()].clone()).collect();
-        self.publish(repository, tag, vec![(arch, config, layers)]);
-    }
-
-    fn publish(&mut self, repository: &str, tag: &str, images: Vec<(&str, Value, Vec<Content>)>) -> Vec<String> {
+    fn publish(&mut self, repository: &str, tag: &str, images: Vec<(&str, Value, Vec<Bytes>)>) -> Vec<String> {
         let mut listed = Vec::new();
         let mut digests = Vec::new();
         for (arch, config, layers) in images {
-            let config = self.keep(Content::Bytes(config.to_string().into()));
+            let config = self.keep(config.to_string().into());
             let layers: Vec<Value> = layers
                 .into_iter()
                 .map(|layer| {
@@ -80,11 +61,11 @@ impl Registry {
         digests
     }
 
-    fn keep(&mut self, content: Content) -> (String, usize) {
-        let bytes = content.read();
+    fn keep(&mut self, bytes: Bytes) -> (String, usize) {
         let digest = format!("sha256:{}", digest::of_bytes(&bytes));
-        self.blobs.insert(digest.clone(), content);
-        (digest, bytes.len())
+        let size = bytes.len();
+        self.blobs.insert(digest.clone(), bytes);
+        (digest, size)
     }
 
     fn put_manifest(&mut self, repository: &str, tag: Option<&str>, kind: &str, bytes: Bytes) -> (String, usize) {
@@ -99,9 +80,9 @@ impl Registry {
     /// Puts other bytes where a blob is, as a registry with a broken disk has them.
     pub fn damage_blobs(&mut self) {
         for content in self.blobs.values_mut() {
-            let mut bytes = content.read().to_vec();
+            let mut bytes = content.to_vec();
             bytes[0] ^= 1;
-            *content = Content::Bytes(bytes.into());
+            *content = bytes.into();
         }
     }
 
@@ -112,7 +93,7 @@ impl Registry {
         path: &str,
         query: &str,
         body: &Bytes,
-    ) -> Result<Response<Body>, Option<Content>> {
+    ) -> Result<Response<Body>, Option<Bytes>> {
         let path = path.trim_start_matches("/v2/");
         let with = |status: StatusCode| Response::builder().status(status);
         if path.is_empty() {
@@ -136,7 +117,7 @@ impl Registry {
             }
             Method::PUT => {
                 let promised = query.trim_start_matches("digest=").replace("%3A", ":");
-                let (digest, _) = self.keep(Content::Bytes(body.clone()));
+                let (digest, _) = self.keep(body.clone());
                 assert_eq!(digest, promised, "what was pushed has another digest");
                 let place = format!("/v2/{repository}/blobs/{digest}");
                 Ok(with(StatusCode::CREATED).header(LOCATION, place).body(Body::empty()).unwrap())

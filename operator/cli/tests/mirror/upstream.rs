@@ -1,10 +1,7 @@
 //! A server with the paths of upstream's servers, below their names, which can fail in the ways that servers do.
 
 use std::collections::HashMap;
-use std::fs::File;
-use std::io::{Read, Seek, SeekFrom};
 use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -16,38 +13,12 @@ use axum::http::{Response, StatusCode};
 use axum::serve::Listener;
 use bundle::digest;
 use futures::{StreamExt, stream};
+use lab::cache::Cache;
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 
 use crate::registry::Registry;
 use crate::tls::Tls;
-
-/// Bytes, or a part of a file.
-#[derive(Debug, Clone)]
-pub enum Content {
-    Bytes(Bytes),
-    Part { file: PathBuf, at: u64, size: u64 },
-}
-
-impl Content {
-    pub fn file(path: PathBuf) -> Self {
-        let size = path.metadata().unwrap_or_else(|error| panic!("{}: {error}", path.display())).len();
-        Self::Part { file: path, at: 0, size }
-    }
-
-    pub fn read(&self) -> Bytes {
-        match self {
-            Self::Bytes(bytes) => bytes.clone(),
-            Self::Part { file, at, size } => {
-                let mut file = File::open(file).unwrap();
-                file.seek(SeekFrom::Start(*at)).unwrap();
-                let mut bytes = Vec::new();
-                file.take(*size).read_to_end(&mut bytes).unwrap();
-                bytes.into()
-            }
-        }
-    }
-}
 
 /// What happens to the next answer at a path.
 #[derive(Debug, Clone, Copy)]
@@ -62,7 +33,7 @@ pub enum Fault {
 
 #[derive(Debug, Default)]
 pub struct Site {
-    files: HashMap<String, Content>,
+    files: HashMap<String, Bytes>,
     faults: HashMap<String, Fault>,
     /// Each request: path, and the range that it asked for.
     asked: Vec<(String, Option<String>)>,
@@ -82,12 +53,25 @@ impl Upstream {
         Self::listen(|listener| listener)
     }
 
+    /// With what the lab has built, at upstream's own paths.
+    pub fn of_what_was_built() -> Self {
+        let router = lab::upstream::router(&Cache::from_env().bundle()).unwrap();
+        Self::serve(router, Arc::default(), |listener| listener)
+    }
+
     fn listen<L: Listener<Addr = SocketAddr>>(listen: impl FnOnce(TcpListener) -> L) -> Self {
+        let site: Arc<Mutex<Site>> = Arc::default();
+        Self::serve(Router::new().fallback(answer).with_state(Arc::clone(&site)), site, listen)
+    }
+
+    fn serve<L: Listener<Addr = SocketAddr>>(
+        app: Router,
+        site: Arc<Mutex<Site>>,
+        listen: impl FnOnce(TcpListener) -> L,
+    ) -> Self {
         let runtime = Runtime::new().unwrap();
-        let site = Arc::new(Mutex::new(Site::default()));
         let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
         let address = listener.local_addr().unwrap().to_string();
-        let app = Router::new().fallback(answer).with_state(Arc::clone(&site));
         let listener = listen(listener);
         runtime.spawn(async move { axum::serve(listener, app).await });
         Self { site, address, runtime: Some(runtime) }
@@ -122,7 +106,7 @@ impl Upstream {
 
     /// Lets `path` have these bytes, and a file of checksums beside it list them.
     pub fn publish(&self, path: &str, bytes: &[u8], sums: Option<&str>) {
-        self.put(path, Content::Bytes(bytes.to_vec().into()));
+        self.put(path, bytes.to_vec().into());
         if let Some(sums) = sums {
             self.list(path, &digest::of_bytes(bytes), sums);
         }
@@ -132,10 +116,10 @@ impl Upstream {
     pub fn list(&self, path: &str, sha256: &str, sums: &str) {
         let (folder, name) = path.rsplit_once('/').unwrap();
         let text = if path.starts_with("dl.") { sha256.to_owned() } else { format!("{sha256}  {name}\n") };
-        self.put(&format!("{folder}/{sums}"), Content::Bytes(text.into()));
+        self.put(&format!("{folder}/{sums}"), text.into());
     }
 
-    pub fn put(&self, path: &str, content: Content) {
+    fn put(&self, path: &str, content: Bytes) {
         self.site.lock().unwrap().files.insert(format!("/up/{path}"), content);
     }
 
@@ -199,8 +183,7 @@ async fn answer(State(site): State<Arc<Mutex<Site>>>, request: Request) -> Respo
     }
 }
 
-fn deliver(content: &Content, range: Option<String>, fault: Option<Fault>) -> Response<Body> {
-    let bytes = content.read();
+fn deliver(bytes: &Bytes, range: Option<String>, fault: Option<Fault>) -> Response<Body> {
     let from = range.map_or(0, |range| range.trim_start_matches("bytes=").trim_end_matches('-').parse().unwrap());
     let mut response = Response::builder();
     if from > 0 {

@@ -6,13 +6,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use bundle::catalogue::{Catalogue, Origin};
-use bundle::index::Index;
 use lab::cache::Cache;
 use lab::images::architecture;
 use lab::programs::{Programs, component};
 
-use crate::upstream::{Content, Upstream};
+use crate::upstream::Upstream;
 use crate::wright::Wright;
 
 /// Ended when it is dropped.
@@ -25,38 +23,15 @@ impl Drop for Process {
     }
 }
 
-/// Upstream's paths, with the lab's files.
-fn upstream(kubernetes: &str, arch: &str) -> Upstream {
-    let upstream = Upstream::start();
-    let built = Cache::from_env().bundle();
-    let index = Index::read(&built).expect("`lab build all` has made the lab's bundle");
-    for wanted in Catalogue::built_in().unwrap().wanted(kubernetes, arch).unwrap() {
-        let found = index.find(&wanted.name, &wanted.version, arch);
-        let found = found.unwrap_or_else(|| panic!("the lab has no {} {}", wanted.name, wanted.version));
-        match wanted.origin {
-            Origin::Url { url, checksums, .. } => {
-                let path = url.trim_start_matches("https://");
-                upstream.put(path, Content::file(built.join(&found.path)));
-                let sums = checksums.unwrap();
-                upstream.list(path, &found.sha256, sums.rsplit('/').next().unwrap());
-            }
-            Origin::Registry { reference } => {
-                let (repository, tag) = reference.rsplit_once(':').unwrap();
-                let archive = built.join(&found.path);
-                upstream.site.lock().unwrap().registry.publish_archive(repository, tag, arch, &archive);
-            }
-        }
-    }
-    upstream
-}
-
 #[test]
 fn machines_take_a_whole_bundle_that_was_made_of_a_mirror() {
     let kubernetes = component("kubernetes").unwrap().version;
-    let upstream = upstream(kubernetes, architecture());
+    let upstream = Upstream::of_what_was_built();
     let wright = Wright::new(&upstream);
-    let create = wright.with_mirror(&["create", "--kubernetes", kubernetes, "--arch", architecture()]);
-    wright.run_all(&create).ended(0, &["7 digests were trusted on first use", "dl.k8s.io"]);
+    let (host, url) = (upstream.address(), format!("http://{}", upstream.address()));
+    let from = ["--mirror", &url, "--image-mirror", &host, "--insecure-registry", &host];
+    let create = ["create", "--kubernetes", kubernetes, "--arch", architecture()];
+    wright.run(&[&create[..], &from].concat()).ended(0, &["7 digests were trusted on first use", "dl.k8s.io"]);
     wright.run(&["verify"]).ended(0, &["verified: every file has its digest, and nothing is missing"]);
 
     let (server, url) = serve(&wright);
