@@ -9,6 +9,8 @@ use crate::step::Step;
 /// What a command works on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Target {
+    /// A ClusterAddon.
+    ClusterAddon,
     /// A ClusterDeployment.
     ClusterDeployment,
     /// An EtcdBackup.
@@ -23,12 +25,13 @@ pub enum Target {
 
 impl Target {
     /// All targets.
-    pub const ALL: [Target; 5] =
-        [Target::ClusterDeployment, Target::EtcdBackup, Target::EtcdRestore, Target::Host, Target::Machine];
+    pub const ALL: [Target; 6] =
+        [Target::ClusterAddon, Target::ClusterDeployment, Target::EtcdBackup, Target::EtcdRestore, Target::Host, Target::Machine];
 
     /// `<plural>.<group>`.
     pub fn resource(self) -> String {
         let plural = match self {
+            Target::ClusterAddon => "clusteraddons",
             Target::ClusterDeployment => "clusterdeployments",
             Target::EtcdBackup => "etcdbackups",
             Target::EtcdRestore => "etcdrestores",

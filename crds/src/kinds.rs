@@ -17,7 +17,9 @@ macro_rules! for_every_kind {
             $crate::BackupStorage,
             $crate::EtcdBackup,
             $crate::EtcdBackupSchedule,
-            $crate::EtcdRestore
+            $crate::EtcdRestore,
+            $crate::Addon,
+            $crate::ClusterAddon
         }
     };
 }

@@ -4,10 +4,12 @@
 // Printer columns repeat `type_` and the like; the lint takes each for one attribute.
 #![allow(clippy::duplicated_attributes)]
 
+pub mod addon;
 pub mod backup;
 pub mod backup_storage;
 pub mod certificates;
 pub mod cluster;
+pub mod cluster_addon;
 pub mod cluster_deployment;
 pub mod commands;
 pub mod component;
@@ -42,8 +44,10 @@ mod schedule;
 pub mod step;
 mod store_comparison;
 
+pub use addon::{Addon, AddonSpec, AddonStatus};
 pub use backup_storage::{BackupStorage, BackupStorageSpec, BackupStorageStatus};
 pub use cluster::{Cluster, ClusterSpec, ClusterStatus};
+pub use cluster_addon::{ClusterAddon, ClusterAddonSpec, ClusterAddonStatus};
 pub use cluster_deployment::{ClusterDeployment, ClusterDeploymentSpec, ClusterDeploymentStatus};
 pub use component::{ClusterComponent, Component};
 pub use component_version::{ComponentVersion, InvalidComponentVersion};

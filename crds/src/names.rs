@@ -9,6 +9,8 @@ pub const NODE_FIELD_MANAGER: &str = "clusterwright";
 /// Field manager by which the operator cordons the Node of a machine. Another one than that of labels and taints: what
 /// is not applied again is given up.
 pub const NODE_DRAIN_FIELD_MANAGER: &str = "clusterwright-drain";
+/// Field manager of what Addons apply to clusters.
+pub const ADDON_FIELD_MANAGER: &str = "clusterwright-addon";
 /// Field manager of the executor's writes.
 pub const EXECUTOR_FIELD_MANAGER: &str = "clusterwright-executor";
 
@@ -38,6 +40,8 @@ pub mod label {
     pub const SCHEDULE: &str = "clusterwright.dev/schedule";
     /// The EtcdRestore before which an EtcdBackup was made of what was there.
     pub const RESTORE: &str = "clusterwright.dev/restore";
+    /// The Addon that an object was made for: ClusterAddons, revisions, and what is applied to clusters.
+    pub const ADDON: &str = "clusterwright.dev/addon";
     /// The intent of a run, in lower case.
     pub const INTENT: &str = "clusterwright.dev/intent";
 }
@@ -61,8 +65,11 @@ pub mod annotation {
     /// On a ClusterDeployment: open a lock that was lost although not every machine could be asked for its token; its
     /// value is the generation it is meant for.
     pub const UNLOCK: &str = "clusterwright.dev/unlock";
-    /// On a Machine: forget it without reaching its Host; its value is the generation it is meant for.
+    /// On a Machine: forget it without reaching its Host; on a ClusterAddon: forget it without reaching its cluster. Its
+    /// value is the generation it is meant for.
     pub const FORCE_REMOVE: &str = "clusterwright.dev/force-remove";
+    /// On an object that an Addon applies: `Orphan` keeps it on the cluster when it leaves the source, or the Addon goes.
+    pub const DELETION_POLICY: &str = "clusterwright.dev/deletion-policy";
     /// On a Machine: goes first when its set shrinks; any value.
     pub const DELETE_FIRST: &str = "clusterwright.dev/delete-first";
     /// On a Machine, written by its set before it deletes it: why its Host is not to be claimed again, as JSON
@@ -145,6 +152,10 @@ pub mod finalizer {
     pub const OUTCOME_RECORDED: &str = "clusterwright.dev/outcome-recorded";
     /// On EtcdBackups with `deletionPolicy: Delete` that have begun: what they have stored is removed first.
     pub const BACKUP: &str = "clusterwright.dev/backup-removed";
+    /// On Addons: their ClusterAddons go first.
+    pub const ADDON: &str = "clusterwright.dev/addon-removed";
+    /// On ClusterAddons: what was applied to the cluster is removed first, or left there.
+    pub const CLUSTER_ADDON: &str = "clusterwright.dev/objects-removed";
     /// On EtcdRestores that have begun: what they have on the machines is removed first.
     pub const RESTORE: &str = "clusterwright.dev/restore-ended";
     /// On PlaybookRuns: the Job ends first.
@@ -179,6 +190,8 @@ pub mod condition {
     /// The last defragmentation of etcd went well; only there where one is scheduled or was asked for. It is no part of
     /// `Ready`.
     pub const ETCD_DEFRAGMENTED: &str = "EtcdDefragmented";
+    /// All objects of an Addon are on the cluster as they are wanted, and none besides.
+    pub const APPLIED: &str = "Applied";
     /// Add-ons are rolled out.
     pub const ADDONS_READY: &str = "AddonsReady";
     /// Every machine has the version wanted.
@@ -307,3 +320,9 @@ pub fn kubeconfig_secret(cluster: &str) -> String {
 }
 /// Key of the kubeconfig in its Secret.
 pub const KUBECONFIG_KEY: &str = "kubeconfig";
+/// Name of the Secret with the content of a revision of an Addon.
+pub fn addon_revision_secret(addon: &str, revision: &str) -> String {
+    format!("{addon}-{revision}")
+}
+/// Key of the content of a revision in its Secret: JSON, compressed by gzip.
+pub const ADDON_REVISION_KEY: &str = "revision.json.gz";

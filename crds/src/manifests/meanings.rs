@@ -7,6 +7,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 use schemars::{JsonSchema, Schema, schema_for};
 use serde_json::Value;
 
+use crate::addon::{AddonDeletionPolicy, ConflictPolicy};
 use crate::backup_storage::ServerSideAlgorithm;
 use crate::cluster_deployment::{
     Approval, ContainerRuntimeName, DeletionPolicy, EncryptionProvider, EtcdTopology, FenceReturned, LockMode,
@@ -33,10 +34,12 @@ pub(super) type Meanings = Vec<(String, String)>;
 /// The enums of the API.
 pub(super) fn all() -> Vec<Meanings> {
     vec![
+        meanings::<AddonDeletionPolicy>(),
         meanings::<Approval>(),
         meanings::<BackupDeletionPolicy>(),
         meanings::<BackupPhase>(),
         meanings::<VerifyMethod>(),
+        meanings::<ConflictPolicy>(),
         meanings::<ContainerRuntimeName>(),
         meanings::<CpuManagerPolicy>(),
         meanings::<EncryptionProvider>(),

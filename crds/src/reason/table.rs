@@ -36,6 +36,9 @@ macro_rules! reasons {
 }
 
 reasons! {
+    AddonNotFound Warning [APPLIED READY]
+        "An Addon is named that the namespace does not have."
+        "Correct the name that the message gives, or create that Addon.";
     AddonsUnhealthy Warning [ADDONS_READY READY]
         "CoreDNS or kube-proxy is not rolled out; without kube-proxy, CoreDNS is not."
         "Look at its Pods in `kube-system`; the message says what is missing.";
@@ -69,6 +72,15 @@ reasons! {
     ApiserverNotReady Warning []
         "A kube-apiserver did not become ready in time."
         "Look at its container's log on the machine that the message names.";
+    Applied Normal [APPLIED READY]
+        "All objects of the Addon are on the cluster as they are wanted."
+        "";
+    ApplyFailed Warning [APPLIED READY]
+        "The cluster refused an object of the Addon."
+        "Correct what the message says in the source; it is tried again.";
+    Applying Progressing [APPLIED READY]
+        "Objects of the Addon are being applied to the cluster."
+        "";
     ArtifactIndexInvalid Warning []
         "The index of the artifact bundle cannot be read."
         "Look at `index.json` at `spec.artifacts.url`; make the bundle anew.";
@@ -182,6 +194,9 @@ reasons! {
     CIDROverlap Warning [READY]
         "Two of the cluster's networks, or one and its machines, overlap."
         "Choose other ranges in `spec.networking`.";
+    CanaryFailed Warning [READY]
+        "A cluster that got a change of the Addon first is not healthy with it: no other gets it."
+        "Look at the ClusterAddon that the message names; correct the source, or set it back.";
     Canceled Warning [COMPLETE FAILED PROVISIONED READY REMEDIATION]
         "A person stopped it."
         "To go on, use the command that the message names.";
@@ -239,7 +254,7 @@ reasons! {
     ClusterNameMissing Warning [FAILED]
         "The run changes machines and names no cluster."
         "Make a new run with `spec.clusterName`.";
-    ClusterNotFound Warning [COMPLETE FULFILLED HOST_CLAIMED READY SCALING_UP]
+    ClusterNotFound Warning [APPLIED COMPLETE FULFILLED HEALTHY HOST_CLAIMED READY SCALING_UP]
         "There is no ClusterDeployment of that name in the namespace."
         "Make it, or delete the object that names it.";
     ClusterNotThereYet Progressing [NODE_READY]
@@ -248,9 +263,12 @@ reasons! {
     ClusterPaused Warning [READY REMEDIATION]
         "The cluster is paused: no machine is repaired."
         "Set `spec.paused: false`.";
-    ClusterUnreachable Warning [CONTROL_PLANE_READY DELETING DRAINED ETCD_READY HEALTHY NODE_READY READY REMEDIATION UP_TO_DATE WORKERS_READY]
+    ClusterUnreachable Warning [APPLIED CONTROL_PLANE_READY DELETING DRAINED ETCD_READY HEALTHY NODE_READY READY REMEDIATION UP_TO_DATE WORKERS_READY]
         "The cluster's API does not answer."
         "See the `Cluster` object; its condition `Reachable` says why.";
+    ClustersFailed Warning [READY]
+        "Clusters are not as the Addon wants them."
+        "Look at the ClusterAddon that the message names.";
     CommandRunning Warning []
         "An earlier command of the same run does not end on the machine."
         "Look at the processes that `guard.log` on the machine names.";
@@ -344,6 +362,9 @@ reasons! {
     DeletionProtected Warning [DELETING]
         "`spec.deletionProtection` keeps the cluster from being deleted."
         "Confirm with the command that the message names.";
+    DependencyCycle Warning [READY]
+        "Addons wait for each other in a circle."
+        "Take one of the names that the message gives out of its `spec.dependsOn`, or change a `spec.wave`.";
     DigestMismatch Warning [COMPLETE FAILED]
         "A file of the bundle has another checksum than its index says."
         "Make the bundle anew, or look at what stands between.";
@@ -512,6 +533,9 @@ reasons! {
     FetchingKeys Progressing [READY]
         "A Job fetches the keys of the backup that the cluster begins with."
         "";
+    FieldConflict Warning [APPLIED READY]
+        "Another field manager has set fields of an object otherwise; the object is left as it is."
+        "Take the fields out of the source, make the other manager give them up, or set `spec.conflicts: Force`.";
     Forbidden Warning [REACHABLE READY]
         "The API does not admit the kubeconfig's user (403)."
         "Give the user of the kubeconfig its rights.";
@@ -527,6 +551,9 @@ reasons! {
     GuardFailed Warning []
         "The guard cannot be installed on the machine, or cannot do its work."
         "See the message: usually a full disk, a read-only file system or a foreign architecture.";
+    HealthCheckInvalid Warning [HEALTHY READY]
+        "An expression of `spec.healthChecks` cannot be read, or concerns no object of the Addon."
+        "Correct it as the message says.";
     Held Progressing [PAUSED]
         "The cluster is paused, and its run waits between two steps."
         "Set `spec.paused: false` to go on.";
@@ -662,6 +689,9 @@ reasons! {
     Killed Warning [FAILED]
         "The run was killed by a person; what it had begun on the machines is not known."
         "Nothing: the next run looks first.";
+    KindNotFound Warning [APPLIED READY]
+        "The cluster has no such kind."
+        "Install its CustomResourceDefinition, by this Addon or by one that it depends on; or correct `apiVersion` and `kind`.";
     KubeProxyMissing Warning []
         "The cluster has no kube-proxy that could be configured."
         "Make its ConfigMap and its DaemonSet again, or take `configuration.kubeProxy.mode` back.";
@@ -758,10 +788,13 @@ reasons! {
     MaintenanceWindowEmpty Warning [MAINTENANCE_WINDOWS_VALID UP_TO_DATE]
         "A maintenance window does not open within a year, so that what waits for it might never be done."
         "Correct the schedule that the message names, or take the window out.";
+    ManifestInvalid Warning [APPLIED READY]
+        "A document of the source is no manifest that can be applied."
+        "Correct the document that the message names.";
     ManifestMissing Warning []
         "The manifest of a component of the control plane is nowhere on its machine."
         "Put it back; the message names both places where it may be.";
-    ManifestNotRendered Warning [COMPLETE FAILED]
+    ManifestNotRendered Warning [APPLIED COMPLETE FAILED READY]
         "A manifest has a template that cannot be rendered."
         "Correct the place that the message names.";
     ManifestRefused Warning []
@@ -773,6 +806,9 @@ reasons! {
     ManifestsNotText Warning [COMPLETE FAILED]
         "A ConfigMap of manifests has binary data."
         "Put manifests into `data`.";
+    ManifestsTooLarge Warning [READY]
+        "The source of an Addon is larger than a revision may be."
+        "Split it into several Addons.";
     Manual Normal [READY SCALING_UP]
         "A platform makes and deletes the set's Machines."
         "";
@@ -804,7 +840,7 @@ reasons! {
         "No backup of a cluster has succeeded yet."
         "";
     NoClusters Normal [READY]
-        "It selects no ClusterDeployment."
+        "It selects no cluster."
         "";
     NoGoodBackup Warning [MACHINES_LOST READY]
         "All machines are lost, and there is no good EtcdBackup of the cluster to rebuild it from."
@@ -962,9 +998,21 @@ reasons! {
     NothingToRepair Normal [REMEDIATION]
         "No machine is sick."
         "";
+    ObjectProgressing Progressing [HEALTHY READY]
+        "An object of the Addon is not healthy yet."
+        "";
+    ObjectTaken Warning [APPLIED READY]
+        "Another Addon has the same object on this cluster."
+        "Take it out of one of the two.";
     ObjectUndecodable Warning [ON_HOLD]
         "An object that the cluster is decided by cannot be decoded: nothing is done until it can."
         "Correct the object and field that the message names.";
+    ObjectUnhealthy Warning [HEALTHY READY]
+        "An object of the Addon is not healthy, and the time that it had is over, or it says itself that it failed."
+        "Look at the object that the message names.";
+    ObjectsHealthy Normal [HEALTHY READY]
+        "All objects of the Addon are healthy."
+        "";
     OldDataMissing Warning []
         "The data of etcd from before a restore is not there, or nothing tells whose data is."
         "Restore another backup; the message says what is missing.";
@@ -992,7 +1040,7 @@ reasons! {
     PassedOver Warning [HOOKS_PLAYED]
         "Hooks were not played on a machine that leaves."
         "See the message.";
-    Paused Progressing [COMPLETE DELETING FAILED FULFILLED HOST_CLAIMED READY SCALING_UP UP_TO_DATE]
+    Paused Progressing [APPLIED COMPLETE DELETING FAILED FULFILLED HEALTHY HOST_CLAIMED READY SCALING_UP UP_TO_DATE]
         "Paused by a person."
         "Set `spec.paused: false` to go on.";
     Pinned Normal [HOST_KEY_VERIFIED]
@@ -1064,6 +1112,9 @@ reasons! {
     Provisioning Progressing [PROVISIONED READY]
         "The machine is being made part of its cluster."
         "";
+    Pruning Progressing [APPLIED READY]
+        "Objects that have left the source are being deleted."
+        "";
     QueryingMachines Progressing [DELETING LOCK_AVAILABLE]
         "The cluster's last token is lost; its machines are asked for the one that they know."
         "";
@@ -1108,6 +1159,9 @@ reasons! {
         "";
     RemovingEtcdMember Progressing [CONTROL_PLANE_READY ETCD_READY READY]
         "A member is taken out of etcd."
+        "";
+    RemovingObjects Progressing [APPLIED READY]
+        "What was applied to the cluster is being deleted."
         "";
     RenewalFailed Warning [CERTIFICATES_VALID]
         "The certificates of a machine are due to be renewed, and could not be."
@@ -1180,6 +1234,9 @@ reasons! {
         "";
     RolledOut Normal [ADDONS_READY]
         "CoreDNS is rolled out, and kube-proxy where the cluster has it."
+        "";
+    RollingOutAddon Progressing [READY]
+        "A change of the Addon is brought to the clusters."
         "";
     RolloutIncomplete Warning []
         "An add-on is not rolled out in time."
@@ -1364,6 +1421,9 @@ reasons! {
     TokensLost Progressing [LOCK_AVAILABLE]
         "The cluster's last token is lost; its machines will be asked for the one that they know."
         "";
+    TooManyObjects Warning [APPLIED READY]
+        "The Addon has more objects than one may have on a cluster."
+        "Split it into several Addons.";
     TooManyUnhealthy Warning [MACHINES_READY READY REMEDIATION REMOVALS_HELD SCALING_DOWN UP_TO_DATE]
         "More machines are sick than `maxUnhealthy` allows: nothing is done."
         "Look for one cause of all of them; approve repairs by the command in the message.";
@@ -1433,12 +1493,18 @@ reasons! {
     Waiting Progressing [PROGRESSING READY REMEDIATION]
         "It goes on by itself later."
         "";
+    WaitingForAddons Progressing [APPLIED HEALTHY READY]
+        "Addons that come first on this cluster are not Ready there."
+        "Look at the ClusterAddon that the message names.";
     WaitingForApproval Warning [AUTHORITIES_ROTATED COMPLETE DRIFTED READY UP_TO_DATE]
         "All is ready, and nothing is done before a person approves it."
         "Read what will be done, or lost; the message has the command.";
     WaitingForBackup Progressing [READY]
         "The backup that the cluster begins with is not to be had yet."
         "See the EtcdBackup, the BackupStorage or the Secret that the message names.";
+    WaitingForContent Progressing [APPLIED HEALTHY READY]
+        "The content of the revision is not there."
+        "Edit the Addon: its content is written anew.";
     WaitingForHooks Progressing [DELETING]
         "Hooks are played before the machine is drained."
         "";
@@ -1478,6 +1544,9 @@ reasons! {
     WaitingForRestore Progressing [COMPLETE]
         "Another EtcdRestore of the cluster is under way."
         "Wait for it, or delete it before it is approved.";
+    WaitingForRollout Progressing [APPLIED HEALTHY READY]
+        "The cluster gets it when it is its turn in the rollout."
+        "";
     WaitingForRun Progressing [PROVISIONED READY]
         "The machine waits for its run."
         "";

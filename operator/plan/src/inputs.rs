@@ -9,7 +9,7 @@ mod fence;
 mod holders;
 mod host;
 mod identity;
-mod manifests;
+pub(crate) mod manifests;
 mod observed;
 mod private_key;
 mod problem;
@@ -18,7 +18,7 @@ mod resets;
 mod restore;
 mod same_on_all_hosts;
 mod storage;
-mod variables;
+pub(crate) mod variables;
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -5,12 +5,14 @@ mod next;
 pub use next::{Next, Plan};
 
 // One line for each planner, in alphabetical order.
+pub mod addon;
 pub mod approval;
 pub mod attempts;
 pub mod backup_storage;
 pub mod certificates;
 pub mod claims;
 pub mod cluster;
+pub mod cluster_addon;
 pub mod cluster_deployment;
 pub mod components;
 pub mod configuration;
@@ -51,6 +53,7 @@ pub mod settles;
 pub mod size;
 pub(crate) mod storage_job;
 pub mod store;
+pub(crate) mod template;
 #[cfg(test)]
 mod testing;
 #[cfg(test)]

@@ -69,6 +69,8 @@ impl Undecodable {
             "BackupStorage" | "EtcdBackup" | "EtcdBackupSchedule" => false,
             // They make Machines, which are seen for themselves; nobody else decides by them.
             "MachineRequest" | "HostPool" => false,
+            // They change what is on a cluster, and nothing of the cluster itself.
+            "Addon" | "ClusterAddon" => false,
             // While one is under way, nothing else is.
             "EtcdRestore" => is_or_unreadable(&spec["clusterName"], cluster),
             _ => true,

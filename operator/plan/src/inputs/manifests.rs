@@ -1,17 +1,14 @@
 //! Manifests that an administrator gives: rendered with the cluster's facts, strictly. What is no template stays as it
 //! is.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use super::problem::InputsProblem;
+use crate::template;
 use crds::ClusterDeployment;
 use crds::Reason;
 use crds::placement::plain;
-use minijinja::{AutoEscape, Environment, ErrorKind, UndefinedBehavior};
 use serde_json::{Map, Value, json};
-
-/// Steps of a template before it counts as one that does not end.
-const FUEL: u64 = 1_000_000;
 
 /// What manifests may name, by the names of the variables of runs.
 pub(super) fn facts(deployment: &ClusterDeployment, vars: &BTreeMap<String, Value>) -> Map<String, Value> {
@@ -27,10 +24,15 @@ pub(super) fn facts(deployment: &ClusterDeployment, vars: &BTreeMap<String, Valu
     let shared = SHARED.iter().filter_map(|name| Some(((*name).to_owned(), vars.get(*name)?.clone())));
     let mut facts: Map<String, Value> = shared.collect();
     facts.insert("cluster_labels".into(), json!(deployment.metadata.labels.clone().unwrap_or_default()));
+    facts.insert("node_labels".into(), node_labels(deployment));
+    facts
+}
+
+/// The labels of each set of workers.
+pub(crate) fn node_labels(deployment: &ClusterDeployment) -> Value {
     let workers = deployment.spec.workers.iter();
     let labels = workers.map(|set| (set.name.clone(), json!(plain(&set.labels))));
-    facts.insert("node_labels".into(), Value::Object(labels.collect()));
-    facts
+    Value::Object(labels.collect())
 }
 
 /// The manifests of a field's ConfigMap, as variables of a run.
@@ -39,58 +41,14 @@ pub(super) fn render(
     data: &BTreeMap<String, String>,
     facts: &Map<String, Value>,
 ) -> Result<Value, InputsProblem> {
-    let mut environment = Environment::new();
-    environment.set_undefined_behavior(UndefinedBehavior::Strict);
-    environment.set_auto_escape_callback(|_| AutoEscape::None);
-    environment.set_keep_trailing_newline(true);
-    environment.set_fuel(Some(FUEL));
-    let rendered = data.iter().map(|(name, content)| {
-        let content = environment
-            .render_named_str(name, content, facts)
-            .map_err(|error| problem(field, name, content, &environment, facts, &error))?;
-        Ok(json!({ "name": name, "content": content }))
+    let rendered = data.iter().map(|(name, content)| match template::render(name, content, facts) {
+        Ok(content) => Ok(json!({ "name": name, "content": content })),
+        Err(why) => {
+            let message = format!("ConfigMap of {field}: {why}");
+            Err(InputsProblem::waits(Reason::ManifestNotRendered, message))
+        }
     });
     rendered.collect()
-}
-
-fn problem(
-    field: &str,
-    name: &str,
-    content: &str,
-    environment: &Environment<'_>,
-    facts: &Map<String, Value>,
-    error: &minijinja::Error,
-) -> InputsProblem {
-    let place = match error.line() {
-        Some(line) => format!("ConfigMap of {field}: {name}, line {line}"),
-        None => format!("ConfigMap of {field}: {name}"),
-    };
-    let what = match error.kind() {
-        ErrorKind::UndefinedError => {
-            let unknown = undefined(environment, content, facts);
-            let known: Vec<&str> = facts.keys().map(String::as_str).collect();
-            format!("{unknown} is not defined; defined are {}", known.join(", "))
-        }
-        _ => format!(
-            "it is no template that can be rendered ({error}); braces that are the manifest's own go between {{% raw %}} and {{% endraw %}}"
-        ),
-    };
-    InputsProblem::waits(Reason::ManifestNotRendered, format!("{place}: {what}"))
-}
-
-/// The names that a template uses and that nothing defines.
-fn undefined(environment: &Environment<'_>, content: &str, facts: &Map<String, Value>) -> String {
-    let facts = Value::Object(facts.clone());
-    let used: BTreeSet<String> = match environment.template_from_str(content) {
-        Ok(template) => template.undeclared_variables(true).into_iter().collect(),
-        Err(_) => BTreeSet::new(),
-    };
-    let is_there = |path: &str| facts.pointer(&format!("/{}", path.replace('.', "/"))).is_some();
-    let names: Vec<&str> = used.iter().map(String::as_str).filter(|path| !is_there(path)).collect();
-    match names.as_slice() {
-        [] => "a name".to_owned(),
-        names => names.join(", "),
-    }
 }
 
 #[cfg(test)]

@@ -288,7 +288,8 @@ fn url(address: &str, port: u16) -> String {
     if address.contains(':') { format!("https://[{address}]:{port}") } else { format!("https://{address}:{port}") }
 }
 
-fn plugin(name: NetworkPluginName) -> &'static str {
+/// The network plugin, as variables name it.
+pub(crate) fn plugin(name: NetworkPluginName) -> &'static str {
     match name {
         NetworkPluginName::Bridge => "bridge",
         NetworkPluginName::Manifests => "manifests",

@@ -1,0 +1,44 @@
+//! What an Addon applies. Exactly one kind of source is given.
+
+use kube::KubeSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::references::LocalRef;
+
+/// Where what is applied comes from.
+#[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq, KubeSchema)]
+#[serde(rename_all = "camelCase")]
+#[x_kube(validation = Rule::new("has(self.manifests)").message("source.manifests is required: it is the only kind of source"))]
+pub struct AddonSource {
+    /// Manifests in ConfigMaps and Secrets of the namespace.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub manifests: Option<Manifests>,
+}
+
+/// Manifests: YAML or JSON documents, several in a key being separated by `---`.
+#[derive(Serialize, Deserialize, Clone, Debug, PartialEq, Eq, KubeSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Manifests {
+    /// ConfigMaps and Secrets, 1 to 16, in the order in which they are applied; the keys of each in alphabetical
+    /// order. CustomResourceDefinitions and Namespaces come before all else.
+    #[schemars(length(min = 1, max = 16))]
+    pub from: Vec<ManifestsRef>,
+    /// True: each key is a template of minijinja (Jinja2's syntax) that may name the cluster's facts
+    /// (docs/operations/addons.md); a name that nothing defines is an error. Default false.
+    #[serde(default)]
+    pub template: bool,
+}
+
+/// A ConfigMap or a Secret.
+#[derive(Serialize, Deserialize, Clone, Debug, PartialEq, Eq, KubeSchema)]
+#[serde(rename_all = "camelCase")]
+#[x_kube(validation = Rule::new("has(self.configMapRef) != has(self.secretRef)")
+    .message("exactly one of configMapRef and secretRef is required"))]
+pub struct ManifestsRef {
+    /// A ConfigMap; all keys of its `data`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub config_map_ref: Option<LocalRef>,
+    /// A Secret; all keys of its `data`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub secret_ref: Option<LocalRef>,
+}

@@ -1,0 +1,315 @@
+//! Addon: decides which clusters have it, and which revision of it each of them may have now.
+
+mod problem;
+pub mod revision;
+pub mod rollout;
+pub mod selection;
+mod status;
+
+use std::collections::BTreeMap;
+
+use crds::names::{condition, finalizer, label};
+use crds::references::{LocalRef, controller_ref};
+use crds::{Addon, AddonStatus, Cluster, ClusterAddon, ClusterAddonSpec, ClusterDeployment, Conditions, ObjectExt, Reason};
+use jiff::Timestamp;
+
+use crate::naming::short_hash;
+use crate::{Next, Plan};
+pub use problem::Problem;
+use rollout::{Decision, Hold, Member, Standing, decide};
+use selection::{before, labels, selects};
+
+/// How often the source is read: nothing tells of an edit of it.
+pub const READ_SOURCE_SECONDS: u64 = 15;
+/// The most that a Secret takes of a revision.
+const LARGEST_CONTENT: usize = 900_000;
+/// The most revisions that are kept at once.
+const MOST_REVISIONS: usize = 60;
+
+/// The revision that the source makes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Content {
+    /// Its name.
+    pub revision: String,
+    /// Its size as it is kept, in bytes.
+    pub size: usize,
+    /// Whether it is kept already.
+    pub is_kept: bool,
+}
+
+/// What was observed.
+pub struct Observed<'a> {
+    /// The time.
+    pub now: Timestamp,
+    /// The Addon.
+    pub addon: &'a Addon,
+    /// Addons of the namespace.
+    pub addons: &'a [&'a Addon],
+    /// Clusters of the namespace.
+    pub clusters: &'a [&'a Cluster],
+    /// ClusterDeployments of the namespace.
+    pub deployments: &'a [&'a ClusterDeployment],
+    /// ClusterAddons of the namespace.
+    pub cluster_addons: &'a [&'a ClusterAddon],
+    /// What its source makes, or why it makes nothing.
+    pub content: &'a Result<Content, Problem>,
+}
+
+/// What to do.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Action {
+    /// Put the finalizer on the Addon.
+    AddFinalizer,
+    /// Keep the content of the revision of this name.
+    Keep(String),
+    /// Apply a ClusterAddon.
+    Apply(Box<ClusterAddon>),
+    /// Delete a ClusterAddon.
+    Delete(Box<ClusterAddon>),
+    /// Delete the content of the revision of this name, which no cluster has any more.
+    Forget(String),
+    /// Take the finalizer off the Addon.
+    RemoveFinalizer,
+}
+
+/// A cluster that is selected.
+pub(crate) struct Selected<'a> {
+    pub cluster: &'a Cluster,
+    pub there: Option<&'a ClusterAddon>,
+    /// Names of the Addons that come first and are not Ready on it.
+    pub waits_for: Vec<String>,
+}
+
+/// Name of the ClusterAddon of an Addon on a cluster.
+pub fn cluster_addon_name(addon: &str, cluster: &str) -> String {
+    let whole = format!("{addon}-{cluster}");
+    match whole.len() <= 63 && !cluster.contains('.') {
+        true => whole,
+        false => {
+            let cluster: String = cluster.chars().take(14).collect();
+            let cluster = cluster.trim_end_matches(['-', '.']).replace('.', "-");
+            format!("{addon}-{cluster}-{}", short_hash(&[&whole], 6))
+        }
+    }
+}
+
+/// Decides.
+pub fn plan(observed: &Observed<'_>) -> Plan<Action, AddonStatus> {
+    let addon = observed.addon;
+    let ours: Vec<&ClusterAddon> =
+        observed.cluster_addons.iter().copied().filter(|there| there.spec.addon_ref.name == addon.name()).collect();
+    if addon.is_deleting() {
+        return removal(observed, &ours);
+    }
+    let wanted = wanted(observed);
+    let earlier = before(addon, observed.addons);
+    let selected = selected(observed, &ours, earlier.as_deref().unwrap_or_default());
+    let known = addon.status.as_ref().and_then(|status| status.revision.clone());
+    let shown = wanted.as_ref().ok().or(known.as_ref()).map(String::as_str).unwrap_or_default();
+    let members: Vec<Member> = selected.iter().map(|one| member(one, shown)).collect();
+    let decision = match (&wanted, &earlier) {
+        (Ok(_), Ok(_)) => decide(&members, &addon.spec.rollout, observed.now),
+        _ => Decision::default(),
+    };
+    let problem = wanted.as_ref().err().or(earlier.as_ref().err());
+    let (actions, revisions) = match addon.spec.paused {
+        true => (Vec::new(), addon.status.as_ref().map(|status| status.revisions.clone()).unwrap_or_default()),
+        false => actions(observed, &ours, &selected, (wanted.as_ref().ok(), &decision)),
+    };
+    let shown = status::Shown { revision: wanted.as_ref().ok(), revisions, members: &members, decision: &decision, problem };
+    let status = status::status(observed, &selected, &shown);
+    let is_ready = status.conditions.iter().any(|there| there.type_ == condition::READY && there.status == "True");
+    let waits_for = status.message.clone().filter(|_| !is_ready);
+    Plan { actions, next: next(observed.now, &decision), status, waits_for }
+}
+
+/// The revision that is wanted, if it can be kept.
+fn wanted(observed: &Observed<'_>) -> Result<String, Problem> {
+    let content = observed.content.as_ref().map_err(Problem::clone)?;
+    if content.size > LARGEST_CONTENT {
+        let message = format!(
+            "the manifests are {} bytes when they are compressed, and a revision has at most {LARGEST_CONTENT}: split them into several Addons",
+            content.size
+        );
+        return Err(Problem { reason: Reason::ManifestsTooLarge, message });
+    }
+    Ok(content.revision.clone())
+}
+
+fn selected<'a>(observed: &Observed<'a>, ours: &[&'a ClusterAddon], earlier: &[&Addon]) -> Vec<Selected<'a>> {
+    let there: BTreeMap<&str, &ClusterAddon> =
+        ours.iter().map(|there| (there.spec.cluster_ref.name.as_str(), *there)).collect();
+    let deployments: BTreeMap<&str, &ClusterDeployment> =
+        observed.deployments.iter().map(|deployment| (deployment.name(), *deployment)).collect();
+    let states: BTreeMap<(&str, &str), &ClusterAddon> = observed
+        .cluster_addons
+        .iter()
+        .map(|there| ((there.spec.addon_ref.name.as_str(), there.spec.cluster_ref.name.as_str()), *there))
+        .collect();
+    let mut selected: Vec<Selected<'a>> = observed
+        .clusters
+        .iter()
+        .copied()
+        .filter(|cluster| !cluster.is_deleting())
+        .filter_map(|cluster| {
+            let labels = labels(cluster, deployments.get(cluster.name()).copied());
+            let name = cluster.name();
+            let is_late = |earlier: &&&Addon| {
+                let there = states.get(&(earlier.name(), name)).copied();
+                selects(earlier, cluster, &labels) && !is_ready_there(earlier, there)
+            };
+            selects(observed.addon, cluster, &labels).then(|| Selected {
+                cluster,
+                there: there.get(name).copied(),
+                waits_for: earlier.iter().filter(is_late).take(32).map(|addon| addon.name().to_owned()).collect(),
+            })
+        })
+        .collect();
+    selected.sort_by_key(|one| one.cluster.name());
+    selected
+}
+
+/// Whether an Addon is Ready on a cluster, with the revision that it wants now.
+fn is_ready_there(addon: &Addon, there: Option<&ClusterAddon>) -> bool {
+    let wanted = addon.status.as_ref().and_then(|status| status.revision.as_deref());
+    match (wanted, there) {
+        (Some(wanted), Some(there)) => matches!(standing(there, wanted), Standing::Ready(_)),
+        _ => false,
+    }
+}
+
+/// How a ClusterAddon stands with a revision.
+fn standing(there: &ClusterAddon, revision: &str) -> Standing {
+    if there.spec.revision.as_deref() != Some(revision) {
+        return Standing::Without;
+    }
+    let status = there.status.as_ref();
+    let is_current = status.is_some_and(|status| status.observed_generation == there.metadata.generation);
+    if !is_current {
+        return Standing::UnderWay;
+    }
+    let has_it = status.and_then(|status| status.revision.as_deref()) == Some(revision);
+    match there.condition(condition::READY) {
+        Some(ready) if ready.status == "True" && has_it => {
+            let applied = status.and_then(|status| status.applied_at.as_ref());
+            Standing::Ready(ready.last_transition_time.0.max(applied.map_or(Timestamp::MIN, |at| at.0)))
+        }
+        Some(ready) if there.is_true(condition::STALLED) => Standing::Failed(ready.message.clone()),
+        _ => Standing::UnderWay,
+    }
+}
+
+fn member(one: &Selected<'_>, revision: &str) -> Member {
+    Member {
+        cluster: one.cluster.name().to_owned(),
+        reachable: one.cluster.is_true(condition::REACHABLE),
+        may_begin: one.waits_for.is_empty(),
+        standing: one.there.map_or(Standing::Without, |there| standing(there, revision)),
+    }
+}
+
+/// What to do for an Addon that stays, and the revisions that are kept then.
+fn actions(
+    observed: &Observed<'_>,
+    ours: &[&ClusterAddon],
+    selected: &[Selected<'_>],
+    (revision, decision): (Option<&String>, &Decision),
+) -> (Vec<Action>, Vec<String>) {
+    let addon = observed.addon;
+    let mut actions = Vec::new();
+    if !addon.has_finalizer(finalizer::ADDON) {
+        actions.push(Action::AddFinalizer);
+    }
+    let mut kept = addon.status.as_ref().map(|status| status.revisions.clone()).unwrap_or_default();
+    if let (Some(revision), Ok(content)) = (revision, observed.content) {
+        if !content.is_kept {
+            actions.push(Action::Keep(revision.clone()));
+        }
+        if !kept.contains(revision) {
+            kept.insert(0, revision.clone());
+        }
+    }
+    for one in selected.iter().filter(|one| one.there.is_none_or(|there| !there.is_deleting())) {
+        let given = revision.filter(|_| decision.give.iter().any(|name| name == one.cluster.name()));
+        let wanted = wanted_spec(addon, one, given);
+        if one.there.is_none_or(|there| there.spec != wanted) {
+            actions.push(Action::Apply(Box::new(cluster_addon(addon, one.cluster.name(), wanted))));
+        }
+    }
+    let is_selected = |there: &ClusterAddon| selected.iter().any(|one| one.cluster.name() == there.spec.cluster_ref.name);
+    actions.extend(deletions(addon, ours.iter().copied().filter(|there| !is_selected(there))));
+    let is_used = |name: &String| {
+        let has = |there: &&ClusterAddon| {
+            let shown = there.status.as_ref().and_then(|status| status.revision.as_ref());
+            there.spec.revision.as_ref() == Some(name) || shown == Some(name)
+        };
+        revision.is_none_or(|revision| revision == name) || ours.iter().any(has)
+    };
+    actions.extend(kept.iter().filter(|name| !is_used(name)).map(|name| Action::Forget(name.clone())));
+    kept.retain(is_used);
+    kept.truncate(MOST_REVISIONS);
+    (actions, kept)
+}
+
+fn wanted_spec(addon: &Addon, one: &Selected<'_>, given: Option<&String>) -> ClusterAddonSpec {
+    let before = one.there.and_then(|there| there.spec.revision.clone());
+    ClusterAddonSpec {
+        addon_ref: LocalRef::new(addon.name()),
+        cluster_ref: LocalRef::new(one.cluster.name()),
+        revision: given.cloned().or(before),
+        waits_for: one.waits_for.clone(),
+        deletion_policy: addon.spec.deletion_policy,
+    }
+}
+
+fn cluster_addon(addon: &Addon, cluster: &str, spec: ClusterAddonSpec) -> ClusterAddon {
+    let mut object = ClusterAddon::new(&cluster_addon_name(addon.name(), cluster), spec);
+    object.metadata.namespace = addon.metadata.namespace.clone();
+    object.metadata.owner_references = controller_ref(addon).map(|owner| vec![owner]);
+    object.metadata.labels = Some(BTreeMap::from([(label::ADDON.to_owned(), addon.name().to_owned())]));
+    object
+}
+
+/// Each is deleted with the policy that the Addon has now.
+fn deletions<'a>(addon: &Addon, gone: impl Iterator<Item = &'a ClusterAddon>) -> Vec<Action> {
+    let mut actions = Vec::new();
+    for there in gone {
+        if there.spec.deletion_policy != addon.spec.deletion_policy {
+            let spec = ClusterAddonSpec { deletion_policy: addon.spec.deletion_policy, ..there.spec.clone() };
+            let cluster = there.spec.cluster_ref.name.clone();
+            let mut object = cluster_addon(addon, &cluster, spec);
+            object.metadata.name = there.metadata.name.clone();
+            actions.push(Action::Apply(Box::new(object)));
+        }
+        if !there.is_deleting() {
+            actions.push(Action::Delete(Box::new(there.clone())));
+        }
+    }
+    actions
+}
+
+/// An Addon that is deleted goes after its ClusterAddons.
+fn removal(observed: &Observed<'_>, ours: &[&ClusterAddon]) -> Plan<Action, AddonStatus> {
+    let addon = observed.addon;
+    let mut actions = deletions(addon, ours.iter().copied());
+    if ours.is_empty() && addon.has_finalizer(finalizer::ADDON) {
+        actions.push(Action::RemoveFinalizer);
+    }
+    let status = status::of_removal(observed, ours);
+    let waits_for = status.message.clone().filter(|_| !ours.is_empty());
+    Plan { actions, status, next: Next::OnChange, waits_for }
+}
+
+fn next(now: Timestamp, decision: &Decision) -> Next {
+    let read = Next::after_seconds(READ_SOURCE_SECONDS);
+    match &decision.held_by {
+        Some(Hold::Pause(until)) => {
+            let seconds = until.as_second().saturating_sub(now.as_second()).max(1);
+            read.or_sooner(Next::after_seconds(u64::try_from(seconds).unwrap_or(1)))
+        }
+        Some(Hold::CanaryFailed(..) | Hold::Canaries | Hold::Concurrency) | None => read,
+    }
+}
+
+#[cfg(test)]
+mod tests;
