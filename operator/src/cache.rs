@@ -19,8 +19,8 @@ use std::sync::Arc;
 
 use crds::names::label;
 use crds::{
-    BackupStorage, Cluster, ClusterDeployment, EtcdBackup, EtcdBackupSchedule, EtcdRestore, Host, HostPool, Machine,
-    MachineRequest, MachineSet, PlaybookRun, RemediationPolicy,
+    Addon, BackupStorage, Cluster, ClusterAddon, ClusterDeployment, EtcdBackup, EtcdBackupSchedule, EtcdRestore, Host,
+    HostPool, Machine, MachineRequest, MachineSet, PlaybookRun, RemediationPolicy,
 };
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::Pod;
@@ -89,6 +89,10 @@ fn config() -> Config {
 }
 
 watched_kinds! {
+    /// Addons.
+    addons: Addon;
+    /// ClusterAddons.
+    cluster_addons: ClusterAddon;
     /// Clusters.
     clusters: Cluster;
     /// ClusterDeployments.

@@ -12,6 +12,7 @@ use tower::util::MapRequestLayer;
 
 use crate::cache::{Cache, Source};
 use crate::client;
+use crate::cluster_addon::kinds::Kinds;
 use crate::error::{Error, ResultExt};
 use crate::events::Events;
 use crate::leader::{Clock, Election, Gate, Standing};
@@ -34,6 +35,8 @@ pub struct Context {
     pub cache: Cache,
     /// The clusters that can be reached.
     pub remote: Registry,
+    /// The kinds that clusters know.
+    pub(crate) kinds: Kinds,
     /// When messages may be written.
     pub(crate) pace: Pace,
     /// Logs of Pods that could not be read.
@@ -107,6 +110,7 @@ impl Context {
             metrics,
             cache: Cache::new(),
             remote: Registry::new(gate.clone()),
+            kinds: Kinds::default(),
             log_tries: Tries::default(),
             events,
             gate,

@@ -4,11 +4,13 @@
 //! `cache` what was observed, `live` reads what the cache is not believed for, `execute` has the writes. Of several
 //! operators one leads (`leader`), and only that one's controllers run.
 
+pub mod addon;
 pub mod backup_storage;
 pub mod bootstrap_token;
 pub mod cache;
 pub mod client;
 pub mod cluster;
+pub mod cluster_addon;
 pub mod cluster_deployment;
 pub mod context;
 pub mod controller;
@@ -139,8 +141,10 @@ async fn lead(
 
 fn spawn_controllers(ctx: &Arc<Context>, tasks: &mut JoinSet<()>) {
     // One line for each controller, in alphabetical order.
+    addon::spawn(ctx, tasks);
     backup_storage::spawn(ctx, tasks);
     cluster::spawn(ctx, tasks);
+    cluster_addon::spawn(ctx, tasks);
     cluster_deployment::spawn(ctx, tasks);
     etcd_backup::spawn(ctx, tasks);
     etcd_backup_schedule::spawn(ctx, tasks);

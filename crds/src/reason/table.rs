@@ -1235,7 +1235,7 @@ reasons! {
     RolledOut Normal [ADDONS_READY]
         "CoreDNS is rolled out, and kube-proxy where the cluster has it."
         "";
-    RollingOutAddon Progressing [READY]
+    RollingOut Progressing [READY]
         "A change of the Addon is brought to the clusters."
         "";
     RolloutIncomplete Warning []

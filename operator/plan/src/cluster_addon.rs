@@ -25,7 +25,7 @@ use crate::naming::offset;
 use crate::{Next, Plan};
 use apply::Work;
 pub use observed::{
-    Contact, DocumentSeen, Leftover, Observed, Seen, State, Trial, Wanted, is_ours, is_same, leftovers,
+    Contact, DocumentSeen, Leftover, Observed, Seen, State, Trial, Wanted, is_same, leftovers,
 };
 use prepared::Prepared;
 pub use removal::Deletion;
@@ -156,7 +156,7 @@ fn actions(observed: &Observed<'_>, prepared: &Prepared, work: &Work) -> Vec<Act
         .map(|step| Action::Apply {
             index: step.index,
             object: step.object.clone(),
-            manifest: Box::new(prepared.documents[step.index].object.clone()),
+            manifest: Box::new(prepared.documents[step.index].manifest(&step.object)),
             force: step.force,
         })
         .collect();
@@ -184,8 +184,8 @@ fn applied(work: &Work, paused: bool) -> Statement {
     };
     if paused && !work.is_settled() {
         let differing = work.pending.len() + work.problems.len() + work.removal.left.len();
-        let message = format!("paused: {} would be written until spec.paused of the Addon is false", count(differing, "object"));
-        return stated(false, Reason::Paused, message.replace(" would be written until", " differ, and stay so until"));
+        let message = format!("paused: {} to be written once spec.paused of the Addon is false", count(differing, "object"));
+        return stated(false, Reason::Paused, message);
     }
     if let Some(problem) = work.problems.first() {
         let more = work.problems.len() - 1;
@@ -203,7 +203,7 @@ fn applied(work: &Work, paused: bool) -> Statement {
         let message = work.removal.held.clone().unwrap_or_else(|| format!("deleting {}", first(&names)));
         return stated(false, Reason::Pruning, format!("{message}, which left the source"));
     }
-    stated(true, Reason::Applied, format!("{} as they are wanted", count(work.inventory.len(), "object")))
+    stated(true, Reason::Applied, format!("{} as wanted", count(work.inventory.len(), "object")))
 }
 
 /// When to look again: soon while something goes on, and later the longer it does.

@@ -3,8 +3,8 @@
 
 use crds::names::{condition, label};
 use crds::{
-    BackupStorage, Cluster, ClusterDeployment, Conditions, EtcdBackup, EtcdBackupSchedule, EtcdRestore, Host, HostPool,
-    Machine, MachineRequest, MachineSet, PlaybookRun, RemediationPolicy,
+    Addon, BackupStorage, Cluster, ClusterAddon, ClusterDeployment, Conditions, EtcdBackup, EtcdBackupSchedule,
+    EtcdRestore, Host, HostPool, Machine, MachineRequest, MachineSet, PlaybookRun, RemediationPolicy,
 };
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::Pod;
@@ -40,6 +40,8 @@ pub enum IndexKey {
     Schedule(String),
     /// It takes the EtcdBackup of this name, which is of no cluster.
     Backup(String),
+    /// It is of the Addon of this name.
+    Addon(String),
     /// It is a probe that the operator made.
     Probe,
 }
@@ -52,6 +54,7 @@ pub trait Indexed {
     }
 }
 
+impl Indexed for Addon {}
 impl Indexed for Cluster {}
 impl Indexed for ClusterDeployment {}
 impl Indexed for HostPool {}
@@ -85,6 +88,13 @@ impl Indexed for EtcdBackup {
         let has_stored = self.status.as_ref().is_some_and(|status| status.backup.is_some());
         let stored = self.spec.cluster_name.clone().filter(|_| has_stored).map(IndexKey::Stored);
         [schedule, cluster, storage, stored].into_iter().flatten().collect()
+    }
+}
+
+impl Indexed for ClusterAddon {
+    fn keys(&self) -> Vec<IndexKey> {
+        let spec = &self.spec;
+        vec![IndexKey::Cluster(spec.cluster_ref.name.clone()), IndexKey::Addon(spec.addon_ref.name.clone())]
     }
 }
 

@@ -119,7 +119,7 @@ fn ready(observed: &Observed<'_>, selected: &[Selected<'_>], shown: &Shown<'_>) 
     }
     let waits = waits(selected, shown, &answering);
     let message = format!("rolling out{version}: {done} of {} Ready{waits}{beside}", count(answering.len(), "cluster"));
-    stated(false, Reason::RollingOutAddon, message)
+    stated(false, Reason::RollingOut, message)
 }
 
 /// What the rollout waits for.

@@ -113,10 +113,10 @@ fn three() -> Vec<Cluster> {
 fn every_cluster_that_is_selected_has_its_object_and_those_that_answer_get_the_revision() {
     let mut world = World { clusters: three(), ..World::default() };
     let message = "rolling out: 0 of 2 clusters Ready; dead does not answer";
-    check(&world, &addon(json!({})), &["a new", "b new", "dead -"], Reason::RollingOutAddon, message);
+    check(&world, &addon(json!({})), &["a new", "b new", "dead -"], Reason::RollingOut, message);
     world.there = vec![there("agent", "a", "new", "ready"), there("agent", "b", "new", "busy"), there("agent", "dead", "old", "ready")];
     let message = "rolling out version 2: 1 of 2 clusters Ready; b: it is busy; dead does not answer";
-    check(&world, &addon(json!({"spec": {"version": "2"}})), &[], Reason::RollingOutAddon, message);
+    check(&world, &addon(json!({"spec": {"version": "2"}})), &[], Reason::RollingOut, message);
     world.there[1] = there("agent", "b", "new", "ready");
     let (_, status) = planned(&world, &addon(json!({})), Ok("new"));
     let counts = (status.clusters, status.updated_clusters, status.healthy_clusters, status.unreachable_clusters);
@@ -134,9 +134,9 @@ fn a_selector_reads_the_labels_of_the_cluster_and_of_its_deployment() {
     .unwrap();
     let world = World { clusters: three(), deployments: vec![deployment], ..World::default() };
     let selector = json!({"spec": {"clusterSelector": {"matchLabels": {"stage": "test"}}}});
-    check(&world, &addon(selector), &["a new", "b new"], Reason::RollingOutAddon, "rolling out: 0 of 2 clusters Ready");
+    check(&world, &addon(selector), &["a new", "b new"], Reason::RollingOut, "rolling out: 0 of 2 clusters Ready");
     let one = json!({"spec": {"clusterRef": {"name": "b"}, "clusterSelector": null}});
-    check(&world, &addon(one), &["b new"], Reason::RollingOutAddon, "rolling out: 0 of 1 cluster Ready");
+    check(&world, &addon(one), &["b new"], Reason::RollingOut, "rolling out: 0 of 1 cluster Ready");
     let none = json!({"spec": {"clusterRef": {"name": "x"}, "clusterSelector": null}});
     check(&world, &addon(none), &[], Reason::NoClusters, "no Cluster x is there");
 }
@@ -166,7 +166,7 @@ fn a_failed_canary_holds_up_the_others_and_a_failed_cluster_is_named() {
     let world = World { there: vec![there("agent", "a", "new", "ready")], ..world };
     let paused = addon(json!({"spec": {"rollout": {"canaries": 1, "pauseSeconds": 600}}}));
     let message = "rolling out: 1 of 2 clusters Ready; the others get it at 2026-01-01 01:09:00 UTC";
-    check(&world, &paused, &["b -"], Reason::RollingOutAddon, message);
+    check(&world, &paused, &["b -"], Reason::RollingOut, message);
 }
 
 #[test]
@@ -178,11 +178,11 @@ fn it_waits_on_each_cluster_for_what_comes_first() {
     let mut world = World { others: vec![first], clusters, ..World::default() };
     let later = addon(json!({"spec": {"dependsOn": ["first"]}}));
     let message = "rolling out: 0 of 2 clusters Ready; a waits for Addon first to be Ready there";
-    check(&world, &later, &["a -", "b new"], Reason::RollingOutAddon, message);
+    check(&world, &later, &["a -", "b new"], Reason::RollingOut, message);
     world.there = vec![there("first", "a", "older", "ready")];
-    check(&world, &later, &["a -", "b new"], Reason::RollingOutAddon, message);
+    check(&world, &later, &["a -", "b new"], Reason::RollingOut, message);
     world.there = vec![there("first", "a", "r", "ready")];
-    check(&world, &later, &["a new", "b new"], Reason::RollingOutAddon, "rolling out: 0 of 2 clusters Ready");
+    check(&world, &later, &["a new", "b new"], Reason::RollingOut, "rolling out: 0 of 2 clusters Ready");
 }
 
 #[test]

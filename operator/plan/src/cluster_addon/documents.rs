@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use crds::cluster_addon::AppliedObject;
 use crds::names::label;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -49,6 +50,18 @@ impl Document {
     /// When it is applied.
     pub fn stage(&self) -> Stage {
         stage(&self.group, &self.kind)
+    }
+
+    /// What is applied, where the cluster has the object: with its namespace, or without one.
+    pub fn manifest(&self, object: &AppliedObject) -> Value {
+        let mut manifest = self.object.clone();
+        if let Some(metadata) = manifest["metadata"].as_object_mut() {
+            match &object.namespace {
+                Some(namespace) => drop(metadata.insert("namespace".to_owned(), json!(namespace))),
+                None => drop(metadata.remove("namespace")),
+            }
+        }
+        manifest
     }
 
     /// Whether it defines this kind.

@@ -112,6 +112,8 @@ pub struct Leftover {
     pub object: AppliedObject,
     /// As the cluster has it; `None`: it is gone.
     pub live: Option<Box<Value>>,
+    /// Why it could not be deleted, when that was tried.
+    pub refused: Option<String>,
 }
 
 /// Whether we have applied this object, as far as its fields tell.

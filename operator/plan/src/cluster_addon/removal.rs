@@ -38,6 +38,10 @@ pub fn removal(leftovers: &[Leftover], others: &[&ClusterAddon]) -> Removal {
     let mut removal = Removal { left: going.iter().map(|one| one.object.clone()).collect(), ..Removal::default() };
     for leftover in going.into_iter().rev().filter(|leftover| Some(of(leftover)) == last) {
         let Some(live) = &leftover.live else { continue };
+        if let Some(why) = &leftover.refused {
+            removal.held = Some(format!("{} cannot be deleted: {why}", leftover.object));
+            continue;
+        }
         let metadata = &live["metadata"];
         match metadata["deletionTimestamp"].is_string() {
             true => removal.held = Some(held(&leftover.object, &metadata["finalizers"])),
@@ -87,7 +91,7 @@ mod tests {
     fn leftover(object: AppliedObject, more: Value) -> Leftover {
         let mut metadata = json!({"uid": object.name, "managedFields": [{"manager": "clusterwright-addon", "operation": "Apply"}]});
         metadata.as_object_mut().unwrap().extend(more.as_object().cloned().unwrap());
-        Leftover { object, live: Some(Box::new(json!({ "metadata": metadata }))) }
+        Leftover { object, live: Some(Box::new(json!({ "metadata": metadata }))), refused: None }
     }
 
     fn check(leftovers: &[Leftover], others: &[&ClusterAddon], deleted: &[&str], left: &[&str]) {
@@ -111,8 +115,11 @@ mod tests {
         check(&[gone], &[], &[], &[]);
         let held = leftover(b.object, json!({"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["a.b/c"]}));
         check(&[namespace.clone(), held.clone()], &[], &[], &["n", "b"]);
-        let message = removal(&[namespace, held], &[]).held.unwrap();
+        let message = removal(&[namespace, held.clone()], &[]).held.unwrap();
         assert_eq!(message, "Secret b is being deleted, its finalizers are a.b/c");
+        let refused = Leftover { refused: Some("forbidden".into()), ..held };
+        check(&[refused.clone()], &[], &[], &["b"]);
+        assert_eq!(removal(&[refused], &[]).held.unwrap(), "Secret b cannot be deleted: forbidden");
     }
 
     #[test]

@@ -208,7 +208,7 @@ fn there_definition(established: bool) -> State {
 #[test]
 fn at_rest_nothing_is_done_and_the_revision_is_shown() {
     let world = World::seen(applied(&[("ConfigMap", "c")]), &[(CONFIG, "c", there(Trial::Same))]);
-    world.check(&[], Reason::Applied, "1 object as they are wanted");
+    world.check(&[], Reason::Applied, "1 object as wanted");
     let mut again = World::seen(json!({}), &[(CONFIG, "c", there(Trial::Same))]);
     let first = world.plan().status;
     assert_eq!((first.revision.as_deref(), first.version.as_deref(), first.objects), (Some("r"), Some("1"), 1));
@@ -238,7 +238,7 @@ fn what_a_person_changed_is_put_back_and_what_another_manager_set_is_named() {
 #[test]
 fn a_problem_with_one_object_keeps_no_other_from_being_applied_and_nothing_is_pruned_meanwhile() {
     let other = "{apiVersion: v1, kind: ConfigMap, metadata: {name: d, namespace: n}}";
-    let old = Leftover { object: id("Secret", "old"), live: Some(live(json!({}))) };
+    let old = Leftover { object: id("Secret", "old"), live: Some(live(json!({}))), refused: None };
     let world = World::seen(
         applied(&[("ConfigMap", "c"), ("Secret", "old")]),
         &[(CONFIG, "c", State::Refused("no such field".into())), (other, "d", State::Missing)],
@@ -251,13 +251,13 @@ fn a_problem_with_one_object_keeps_no_other_from_being_applied_and_nothing_is_pr
 fn what_left_the_source_is_pruned_and_stays_in_the_inventory_until_it_is_gone() {
     let world = |live: Option<Box<Value>>| {
         World::seen(applied(&[("ConfigMap", "c"), ("Secret", "old")]), &[(CONFIG, "c", there(Trial::Same))])
-            .leftover(Leftover { object: id("Secret", "old"), live })
+            .leftover(Leftover { object: id("Secret", "old"), live, refused: None })
     };
     let pruning = world(Some(live(json!({}))));
     pruning.check(&["delete old"], Reason::Pruning, "deleting Secret n/old, which left the source");
     assert_eq!(pruning.plan().status.inventory.len(), 2);
     let gone = world(None);
-    gone.check(&[], Reason::Applied, "1 object as they are wanted");
+    gone.check(&[], Reason::Applied, "1 object as wanted");
     assert_eq!(gone.plan().status.inventory.len(), 1);
 }
 
@@ -296,7 +296,7 @@ fn objects_have_their_time_to_become_healthy() {
     assert_eq!(late.plan().status.conditions[3].type_, "Stalled");
     of("Failed", "2026-01-01T00:59:00Z").check(&[], Reason::ObjectUnhealthy, "Pod n/p: its phase is Failed");
     let well = of("Succeeded", "2026-01-01T00:59:00Z");
-    well.check(&[], Reason::Applied, "1 object as they are wanted");
+    well.check(&[], Reason::Applied, "1 object as wanted");
     assert_eq!(of("Pending", "2026-01-01T00:51:00Z").plan().status.unhealthy.unwrap().object, "Pod n/p");
 }
 
@@ -309,7 +309,7 @@ fn health_checks_of_the_user_count_too() {
         prepared.health_checks = vec![serde_json::from_value(check).unwrap()];
         world
     };
-    check("ConfigMap", "object.metadata.uid == 'x'").check(&[], Reason::Applied, "1 object as they are wanted");
+    check("ConfigMap", "object.metadata.uid == 'x'").check(&[], Reason::Applied, "1 object as wanted");
     check("ConfigMap", "object.metadata.uid == 'y'").check(&[], Reason::ObjectProgressing, "ConfigMap n/c: no");
     let message = "spec.healthChecks[0]: the Addon has no v1 Secret: correct it, or take it out";
     check("Secret", "true").check(&[], Reason::HealthCheckInvalid, message);
@@ -319,7 +319,7 @@ fn health_checks_of_the_user_count_too() {
 fn while_it_is_paused_nothing_is_written_and_what_differs_is_counted() {
     let mut world = World::seen(applied(&[("ConfigMap", "c")]), &[(CONFIG, "c", there(Trial::Differs))]);
     world.addon = addon(json!({"spec": {"paused": true}}));
-    let message = "paused: 1 object differ, and stay so until spec.paused of the Addon is false";
+    let message = "paused: 1 object to be written once spec.paused of the Addon is false";
     world.check(&[], Reason::Paused, message);
 }
 
@@ -343,8 +343,8 @@ fn one_that_is_deleted_removes_its_objects_or_leaves_them() {
         world.contact = Contact::Made(Seen {
             documents: Vec::new(),
             leftovers: vec![
-                Leftover { object: id("Namespace", "n"), live: Some(live(json!({}))) },
-                Leftover { object: id("ConfigMap", "c"), live: Some(live(json!({}))) },
+                Leftover { object: id("Namespace", "n"), live: Some(live(json!({}))), refused: None },
+                Leftover { object: id("ConfigMap", "c"), live: Some(live(json!({}))), refused: None },
             ],
         });
         world
@@ -364,5 +364,5 @@ fn one_that_is_deleted_removes_its_objects_or_leaves_them() {
     gone.check(&["release"], Reason::RemovingObjects, "all objects are gone");
     let mut paused = going(json!({}));
     paused.addon = addon(json!({"spec": {"paused": true}}));
-    paused.check(&[], Reason::Paused, "paused: 2 objects removed once spec.paused of the Addon is false");
+    paused.check(&[], Reason::Paused, "paused: 2 objects to be removed once spec.paused of the Addon is false");
 }
