@@ -5,10 +5,12 @@ use std::fs::File;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{Api, PostParams};
 use kube::{Client, Config};
@@ -30,7 +32,8 @@ pub struct ApiServer {
 struct Processes {
     directory: tempfile::TempDir,
     port: u16,
-    children: Vec<Child>,
+    etcd_url: String,
+    children: Mutex<Vec<Child>>,
 }
 
 /// What the API server said to a request.
@@ -59,6 +62,24 @@ impl ApiServer {
         })
     }
 
+    /// One of a test's own, without the definitions: a cluster that is looked at from another one.
+    pub async fn bare() -> Result<Self> {
+        let server = tokio::task::block_in_place(|| Self::with(Arc::new(Processes::start()?)))?;
+        server.answers().await?;
+        Ok(server)
+    }
+
+    /// It answers no more, until [`ApiServer::resume`].
+    pub fn stop(&self) {
+        self.processes.end_last();
+    }
+
+    /// It answers again, with all that it had.
+    pub async fn resume(&self) -> Result<()> {
+        self.processes.serve()?;
+        self.answers().await
+    }
+
     /// A client with all rights, for the runtime that asks.
     fn with(processes: Arc<Processes>) -> Result<Self> {
         let mut config = Config::new(format!("https://127.0.0.1:{}", processes.port).parse()?);
@@ -74,16 +95,7 @@ impl ApiServer {
     }
 
     async fn install(&self) -> Result<()> {
-        let until = Instant::now() + DEADLINE;
-        while let Err(error) = self.ready().await {
-            if Instant::now() > until {
-                let log = std::fs::read_to_string(self.processes.directory.path().join("kube-apiserver.log"));
-                let log = log.unwrap_or_default();
-                let end: Vec<&str> = log.lines().rev().take(20).collect();
-                bail!("the API server does not answer: {error:#}\n{}", end.join("\n"));
-            }
-            tokio::time::sleep(Duration::from_millis(100)).await;
-        }
+        self.answers().await?;
         let api: Api<CustomResourceDefinition> = Api::all(self.client());
         for definition in crds::manifests::all() {
             let name = definition.metadata.name.clone().unwrap_or_default();
@@ -104,6 +116,21 @@ impl ApiServer {
                 ensure!(Instant::now() < until, "{plural} are not served");
                 tokio::time::sleep(Duration::from_millis(100)).await;
             }
+        }
+        Ok(())
+    }
+
+    /// Waits until it does.
+    async fn answers(&self) -> Result<()> {
+        let until = Instant::now() + DEADLINE;
+        while let Err(error) = self.ready().await {
+            if Instant::now() > until {
+                let log = std::fs::read_to_string(self.processes.directory.path().join("kube-apiserver.log"));
+                let log = log.unwrap_or_default();
+                let end: Vec<&str> = log.lines().rev().take(20).collect();
+                bail!("the API server does not answer: {error:#}\n{}", end.join("\n"));
+            }
+            tokio::time::sleep(Duration::from_millis(100)).await;
         }
         Ok(())
     }
@@ -140,6 +167,21 @@ impl ApiServer {
         std::fs::write(&token, TOKEN)?;
         let url = format!("https://127.0.0.1:{}", self.processes.port);
         Ok((url, directory.join("certs/apiserver.crt"), token))
+    }
+
+    /// A kubeconfig as a Cluster takes it: its certificate is checked.
+    pub fn checked_kubeconfig(&self) -> Result<String> {
+        let certificate = std::fs::read(self.processes.directory.path().join("certs/apiserver.crt"))?;
+        let kubeconfig = serde_json::json!({
+            "apiVersion": "v1", "kind": "Config", "current-context": "test",
+            "clusters": [{"name": "test", "cluster": {
+                "server": format!("https://127.0.0.1:{}", self.processes.port),
+                "certificate-authority-data": STANDARD.encode(certificate),
+            }}],
+            "users": [{"name": "test", "user": {"token": TOKEN}}],
+            "contexts": [{"name": "test", "context": {"cluster": "test", "user": "test"}}],
+        });
+        Ok(kubeconfig.to_string())
     }
 
     /// What the users of [`ApiServer::kubeconfig`] have asked for so far.
@@ -233,7 +275,7 @@ impl Processes {
         });
         std::fs::write(path.join("audit-policy.json"), policy.to_string())?;
 
-        let mut server = Self { directory, port, children: Vec::new() };
+        let server = Self { directory, port, etcd_url: etcd_url.clone(), children: Mutex::default() };
         server.spawn(
             &programs.find("etcd")?,
             &[
@@ -246,13 +288,20 @@ impl Processes {
                 ("initial-cluster", format!("default={peer_url}")),
             ],
         )?;
-        server.spawn(
+        server.serve()?;
+        Ok(server)
+    }
+
+    /// Starts the API server itself.
+    fn serve(&self) -> Result<()> {
+        let programs = Programs::from_env(&Cache::from_env());
+        self.spawn(
             &programs.find("kube-apiserver")?,
             &[
-                ("etcd-servers", etcd_url),
+                ("etcd-servers", self.etcd_url.clone()),
                 ("bind-address", "127.0.0.1".into()),
                 ("advertise-address", "192.0.2.1".into()),
-                ("secure-port", port.to_string()),
+                ("secure-port", self.port.to_string()),
                 ("cert-dir", "certs".into()),
                 ("token-auth-file", "tokens.csv".into()),
                 ("audit-policy-file", "audit-policy.json".into()),
@@ -264,11 +313,24 @@ impl Processes {
                 ("authorization-mode", "RBAC".into()),
                 ("endpoint-reconciler-type", "none".into()),
             ],
-        )?;
-        Ok(server)
+        )
     }
 
-    fn spawn(&mut self, program: &Path, arguments: &[(&str, String)]) -> Result<()> {
+    /// Ends what was started last.
+    fn end_last(&self) {
+        let last = self.children().pop();
+        if let Some(mut child) = last {
+            // One that has ended already is no error.
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+
+    fn children(&self) -> MutexGuard<'_, Vec<Child>> {
+        self.children.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn spawn(&self, program: &Path, arguments: &[(&str, String)]) -> Result<()> {
         let name = program.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let log = File::create(self.directory.path().join(format!("{name}.log")))?;
         let child = Command::new(program)
@@ -279,7 +341,7 @@ impl Processes {
             .stderr(log)
             .spawn()
             .with_context(|| format!("failed to start {}", program.display()))?;
-        self.children.push(child);
+        self.children().push(child);
         Ok(())
     }
 }
@@ -298,10 +360,9 @@ impl Answer {
 
 impl Drop for Processes {
     fn drop(&mut self) {
-        // The API server before its etcd. A child that has ended already is no error.
-        for child in self.children.iter_mut().rev() {
-            let _ = child.kill();
-            let _ = child.wait();
+        // The API server before its etcd.
+        while !self.children().is_empty() {
+            self.end_last();
         }
     }
 }
