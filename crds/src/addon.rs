@@ -18,9 +18,9 @@ pub use source::{AddonSource, Manifests, ManifestsRef};
 const CLUSTERS_RULE: &str = "has(self.clusterRef) != has(self.clusterSelector)";
 const CLUSTERS_MESSAGE: &str =
     "exactly one of clusterRef and clusterSelector is required; clusterSelector: {} selects every cluster";
-const CANARIES_RULE: &str =
-    "!has(self.rollout) || self.rollout.canaries > 0 || self.rollout.pauseSeconds == 0";
-const CANARIES_MESSAGE: &str = "rollout.pauseSeconds is the pause after the canaries: set rollout.canaries too, or leave it out";
+const CANARIES_RULE: &str = "!has(self.rollout) || self.rollout.canaries > 0 || self.rollout.pauseSeconds == 0";
+const CANARIES_MESSAGE: &str =
+    "rollout.pauseSeconds is the pause after the canaries: set rollout.canaries too, or leave it out";
 
 /// What is wanted on which clusters.
 #[derive(CustomResource, Serialize, Deserialize, Clone, Debug, PartialEq, KubeSchema)]
@@ -65,7 +65,10 @@ pub struct AddonSpec {
     /// Names of Addons of the namespace that come first, at most 16: on each cluster that has them too, nothing new of
     /// this one is applied until they are Ready there. Empty: none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 16), inner(length(min = 1, max = 40), regex(pattern = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")))]
+    #[schemars(
+        length(max = 16),
+        inner(length(min = 1, max = 40), regex(pattern = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"))
+    )]
     #[x_kube(merge_strategy = ListMerge::Set)]
     pub depends_on: Vec<String>,
     /// All Addons of a lower wave come first, as if `dependsOn` named them; 0 to 100. Default 0.

@@ -25,8 +25,14 @@ pub enum Target {
 
 impl Target {
     /// All targets.
-    pub const ALL: [Target; 6] =
-        [Target::ClusterAddon, Target::ClusterDeployment, Target::EtcdBackup, Target::EtcdRestore, Target::Host, Target::Machine];
+    pub const ALL: [Target; 6] = [
+        Target::ClusterAddon,
+        Target::ClusterDeployment,
+        Target::EtcdBackup,
+        Target::EtcdRestore,
+        Target::Host,
+        Target::Machine,
+    ];
 
     /// `<plural>.<group>`.
     pub fn resource(self) -> String {

@@ -139,7 +139,8 @@ impl Reconcile for Observation {
             return Ok(None);
         };
         let all = ListParams::default();
-        let removes = |action: &Action| matches!(action, Action::Delete(_) | Action::RemoveFinalizer | Action::Forget(_));
+        let removes =
+            |action: &Action| matches!(action, Action::Delete(_) | Action::RemoveFinalizer | Action::Forget(_));
         if !plan.actions.iter().any(removes) {
             return Ok(Some(Self { addon: Arc::new(addon), ..self }));
         }

@@ -111,7 +111,10 @@ impl Drop for Operator {
     }
 }
 
-/// The operator that the lab runs, built from what is here.
+/// The one that `CLUSTERWRIGHT_TEST_OPERATOR` names, or the operator that the lab runs, built from what is here.
 fn program() -> Result<PathBuf> {
+    if let Some(given) = std::env::var_os(crate::operator::PROGRAM).filter(|given| !given.is_empty()) {
+        return Ok(given.into());
+    }
     Ok(lab::cargo::ours(&Cache::from_env(), &Progress::new())?.operator)
 }

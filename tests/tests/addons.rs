@@ -76,7 +76,8 @@ impl World {
         let namespaces: Api<Namespace> = Api::all(client.clone());
         let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}});
         namespaces.create(&PostParams::default(), &serde_json::from_value(namespace)?).await?;
-        let world = Self { operator: Operator::start(&home, "operator-a", NAMESPACE)?, home, edge, begun: Instant::now() };
+        let world =
+            Self { operator: Operator::start(&home, "operator-a", NAMESPACE)?, home, edge, begun: Instant::now() };
         for (name, server) in [("home", &world.home), ("edge", &world.edge)] {
             let secret = json!({
                 "apiVersion": "v1", "kind": "Secret", "metadata": {"name": format!("{name}-kubeconfig")},
@@ -111,7 +112,8 @@ impl World {
     }
 
     async fn source(&self, text: &str) -> Result<()> {
-        let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "agent"}, "data": {"all.yaml": text}});
+        let object =
+            json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "agent"}, "data": {"all.yaml": text}});
         self.put("", "ConfigMap", "configmaps", &object).await
     }
 
@@ -224,7 +226,11 @@ async fn applies(world: &World) -> Result<()> {
     let before = world.versions().await?;
     world.operator.answers("/readyz", "ok").await?;
     sleep(Duration::from_secs(3)).await;
-    ensure!(world.versions().await? == before, "something is written at rest: {before:?} {:?}", world.versions().await?);
+    ensure!(
+        world.versions().await? == before,
+        "something is written at rest: {before:?} {:?}",
+        world.versions().await?
+    );
     Ok(())
 }
 
@@ -293,8 +299,9 @@ async fn leaves(world: &World) -> Result<()> {
     world.gone().await?;
     for server in [&world.home, &world.edge] {
         world.has(server, "settings", "version", None).await?;
-        let definitions: Api<k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition> =
-            Api::all(server.client());
+        let definitions: Api<
+            k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
+        > = Api::all(server.client());
         ensure!(definitions.get_opt("widgets.example.com").await?.is_none(), "its definition is still there");
     }
     Ok(())

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
-use crds::{ClusterDeployment, MachineSet, PlaybookRun};
+use crds::{Addon, ClusterAddon, ClusterDeployment, MachineSet, PlaybookRun};
 use e2e::audit::{self, Request};
 use e2e::client::{apply, client_of};
 use e2e::report;
@@ -26,12 +26,14 @@ const ACCOUNT: &str = "clusterwright-operator";
 const ERRANDS: &str = "rights";
 
 /// Rights that no request asks for, or only a rare fault needs: verb, resource, and why it is granted nevertheless.
-const EXCEPTIONS: [(&str, &str, &str); 11] = [
+const EXCEPTIONS: [(&str, &str, &str); 13] = [
     ("get", "hostpools", POOLS),
     ("delete", "clusters", REBUILD),
     ("delete", "etcdbackups", SCHEDULES),
     ("patch", "etcdbackups", REMOVALS),
     ("get", "etcdbackupschedules", SCHEDULES),
+    ("get", "clusteraddons", ADDONS),
+    ("update", "addons/finalizers", OWNERS),
     ("update", "backupstorages/finalizers", OWNERS),
     ("update", "clusterdeployments/finalizers", OWNERS),
     ("update", "etcdbackups/finalizers", OWNERS),
@@ -46,6 +48,7 @@ const SCHEDULES: &str = "asked for when a schedule keeps a backup no longer, and
                          backed up by a schedule";
 const REMOVALS: &str = "asked for when an EtcdBackup with `deletionPolicy: Delete` begins, and when it is deleted: those of \
                         the lab have `Retain`";
+const ADDONS: &str = "asked for before anything is applied to a cluster, and that of the errand does not answer";
 const OWNERS: &str = "asked for by the admission plugin OwnerReferencesPermissionEnforcement, which is on in the lab: without \
                       it, making what these own is refused, and this test fails by that";
 
@@ -81,7 +84,7 @@ async fn judge_until_right(lab: &Lab, client: &Client) -> Result<()> {
 
 /// What needs no machine, and happens in other tests by chance only: a Pod that a quota forbids, a Job that goes before
 /// it had one, a worker set that is taken away, a history that is too long, a Host whose Machine is gone, a
-/// RemediationPolicy.
+/// RemediationPolicy, an Addon.
 async fn errands(client: &Client) -> Result<()> {
     let run = |name: &str| {
         json!({
@@ -163,6 +166,22 @@ async fn errands(client: &Client) -> Result<()> {
                 },
             },
         }),
+        json!({
+            "apiVersion": "clusterwright.dev/v1alpha1", "kind": "Cluster",
+            "metadata": {"name": "elsewhere", "namespace": ERRANDS}, "spec": {"kubeconfigRef": {"name": "nowhere"}},
+        }),
+        json!({
+            "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "errand", "namespace": ERRANDS},
+            "data": {"all.yaml": "{apiVersion: v1, kind: ConfigMap, metadata: {name: errand}}"},
+        }),
+        json!({
+            "apiVersion": "clusterwright.dev/v1alpha1", "kind": "Addon",
+            "metadata": {"name": "errand", "namespace": ERRANDS},
+            "spec": {
+                "clusterRef": {"name": "elsewhere"},
+                "source": {"manifests": {"from": [{"configMapRef": {"name": "errand"}}]}},
+            },
+        }),
         run("first"),
         run("second"),
         run("third"),
@@ -179,6 +198,11 @@ async fn errands(client: &Client) -> Result<()> {
         Ok(sets.list_metadata(&ListParams::default()).await?.items.len() == 2)
     })
     .await?;
+    let objects: Api<ClusterAddon> = Api::namespaced(client.clone(), ERRANDS);
+    until("the ClusterAddon", async || Ok(objects.get_opt("errand-elsewhere").await?.is_some())).await?;
+    let addons: Api<Addon> = Api::namespaced(client.clone(), ERRANDS);
+    addons.delete("errand", &DeleteParams::default()).await?;
+    until("the end of the Addon", async || Ok(addons.get_opt("errand").await?.is_none())).await?;
     let jobs: Api<Job> = Api::namespaced(client.clone(), ERRANDS);
     until("the Job of a probe", async || Ok(!jobs.list_metadata(&ListParams::default()).await?.items.is_empty()))
         .await?;

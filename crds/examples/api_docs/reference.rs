@@ -53,6 +53,7 @@ const HANDS: &str = "
 | `clusterwright.dev/log` | ConfigMaps that keep a run's log, and nothing else of the run | name of the PlaybookRun |
 | `clusterwright.dev/backup` | Jobs that remove a stored backup, and their Pods | name of the EtcdBackup |
 | `clusterwright.dev/schedule` | EtcdBackups that a schedule made | name of the EtcdBackupSchedule |
+| `clusterwright.dev/addon` | ClusterAddons, revisions, and all that is applied to clusters | name of the Addon |
 | `clusterwright.dev/intent` | PlaybookRuns and their Jobs | the intent in lower case |
 ";
 

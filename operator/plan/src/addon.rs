@@ -10,7 +10,9 @@ use std::collections::BTreeMap;
 
 use crds::names::{condition, finalizer, label};
 use crds::references::{LocalRef, controller_ref};
-use crds::{Addon, AddonStatus, Cluster, ClusterAddon, ClusterAddonSpec, ClusterDeployment, Conditions, ObjectExt, Reason};
+use crds::{
+    Addon, AddonStatus, Cluster, ClusterAddon, ClusterAddonSpec, ClusterDeployment, Conditions, ObjectExt, Reason,
+};
 use jiff::Timestamp;
 
 use crate::naming::short_hash;
@@ -116,7 +118,8 @@ pub fn plan(observed: &Observed<'_>) -> Plan<Action, AddonStatus> {
         true => (Vec::new(), addon.status.as_ref().map(|status| status.revisions.clone()).unwrap_or_default()),
         false => actions(observed, &ours, &selected, (wanted.as_ref().ok(), &decision)),
     };
-    let shown = status::Shown { revision: wanted.as_ref().ok(), revisions, members: &members, decision: &decision, problem };
+    let shown =
+        status::Shown { revision: wanted.as_ref().ok(), revisions, members: &members, decision: &decision, problem };
     let status = status::status(observed, &selected, &shown);
     let is_ready = status.conditions.iter().any(|there| there.type_ == condition::READY && there.status == "True");
     let waits_for = status.message.clone().filter(|_| !is_ready);
@@ -236,7 +239,10 @@ fn actions(
             actions.push(Action::Apply(Box::new(cluster_addon(addon, one.cluster.name(), wanted))));
         }
     }
-    let is_selected = |there: &ClusterAddon| selected.iter().any(|one| one.cluster.name() == there.spec.cluster_ref.name);
+    let is_selected = |there: &ClusterAddon| {
+        let name = there.spec.cluster_ref.name.as_str();
+        selected.binary_search_by_key(&name, |one| one.cluster.name()).is_ok()
+    };
     actions.extend(deletions(addon, ours.iter().copied().filter(|there| !is_selected(there))));
     let is_used = |name: &String| {
         let has = |there: &&ClusterAddon| {

@@ -24,9 +24,7 @@ use crate::message::count;
 use crate::naming::offset;
 use crate::{Next, Plan};
 use apply::Work;
-pub use observed::{
-    Contact, DocumentSeen, Leftover, Observed, Seen, State, Trial, Wanted, is_same, leftovers,
-};
+pub use observed::{Contact, DocumentSeen, Leftover, Observed, Seen, State, Trial, Wanted, is_same, leftovers};
 use prepared::Prepared;
 pub use removal::Deletion;
 use status::Told;
@@ -98,7 +96,10 @@ fn ready_to_apply<'a>(observed: &Observed<'a>) -> Result<(&'a Prepared, &'a Seen
     };
     match observed.contact {
         Contact::Made(seen) => Ok((prepared, seen)),
-        Contact::Lost(why) => Err((None, problem(Reason::ClusterUnreachable, format!("Cluster {} does not answer: {why}", cluster.name())))),
+        Contact::Lost(why) => Err((
+            None,
+            problem(Reason::ClusterUnreachable, format!("Cluster {} does not answer: {why}", cluster.name())),
+        )),
         Contact::NotMade => {
             let message = format!("Cluster {} does not answer; it goes on when it does", cluster.name());
             Err((None, problem(Reason::ClusterUnreachable, message)))
@@ -125,7 +126,8 @@ fn apply_plan(observed: &Observed<'_>, prepared: &Prepared, seen: &Seen) -> Plan
     let paused = observed.addon.is_some_and(|addon| addon.spec.paused);
     let actions = if paused { Vec::new() } else { actions(observed, prepared, &work) };
     let old = observed.object.status.clone().unwrap_or_default();
-    let mut shown = ClusterAddonStatus { objects: number(work.inventory.len()), inventory: work.inventory.clone(), ..old };
+    let mut shown =
+        ClusterAddonStatus { objects: number(work.inventory.len()), inventory: work.inventory.clone(), ..old };
     if paused {
         shown.inventory = observed.object.status.as_ref().map(|status| status.inventory.clone()).unwrap_or_default();
         shown.objects = number(shown.inventory.len());
@@ -176,7 +178,8 @@ fn actions(observed: &Observed<'_>, prepared: &Prepared, work: &Work) -> Vec<Act
 
 /// What is said of what was applied.
 fn applied(work: &Work, paused: bool) -> Statement {
-    let stated = |status: bool, reason: Reason, message: String| Statement::new(condition::APPLIED, status, reason, message);
+    let stated =
+        |status: bool, reason: Reason, message: String| Statement::new(condition::APPLIED, status, reason, message);
     let first = |objects: &[String]| {
         let more = objects.len().saturating_sub(1);
         let more = if more > 0 { format!(" and {} more", count(more, "object")) } else { String::new() };
@@ -184,7 +187,8 @@ fn applied(work: &Work, paused: bool) -> Statement {
     };
     if paused && !work.is_settled() {
         let differing = work.pending.len() + work.problems.len() + work.removal.left.len();
-        let message = format!("paused: {} to be written once spec.paused of the Addon is false", count(differing, "object"));
+        let message =
+            format!("paused: {} to be written once spec.paused of the Addon is false", count(differing, "object"));
         return stated(false, Reason::Paused, message);
     }
     if let Some(problem) = work.problems.first() {

@@ -74,7 +74,8 @@ pub(crate) async fn read(ctx: &Context, addon: &Addon, revision: &str) -> Result
     };
     let data = secret.data.unwrap_or_default();
     let packed = data.get(ADDON_REVISION_KEY).map(|bytes| bytes.0.as_slice()).unwrap_or_default();
-    Ok(unpack(packed).map_err(|why| format!("Secret {name}, which has the content of the revision, cannot be read: {why}")))
+    Ok(unpack(packed)
+        .map_err(|why| format!("Secret {name}, which has the content of the revision, cannot be read: {why}")))
 }
 
 #[cfg(test)]
@@ -86,7 +87,8 @@ mod tests {
     #[test]
     fn what_is_kept_is_read_again() {
         let file = File { place: "ConfigMap a: b".into(), text: "x".repeat(100_000) };
-        let revision = Revision { version: Some("1".into()), template: true, files: vec![file], health_checks: Vec::new() };
+        let revision =
+            Revision { version: Some("1".into()), template: true, files: vec![file], health_checks: Vec::new() };
         let packed = pack(&revision).unwrap();
         assert!(packed.len() < 1000, "{}", packed.len());
         assert_eq!(unpack(&packed).unwrap(), revision);

@@ -1,6 +1,7 @@
 //! What the API server itself refuses, and what it admits: the definitions, on a real API server that all tests here
 //! share. The other files are tables of bad inputs by the kind of object; this one holds what reads them.
 
+mod addons;
 mod backups;
 mod claims;
 mod cluster_deployments;

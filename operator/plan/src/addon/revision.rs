@@ -52,7 +52,9 @@ impl Revision {
         for SourceSeen { kind, name, data } in sources {
             let Some(data) = data else {
                 let reason = if kind == "Secret" { Reason::SecretNotFound } else { Reason::ConfigMapNotFound };
-                let message = format!("{kind} {name}, which spec.source.manifests.from names, is not there: create it, or correct the name");
+                let message = format!(
+                    "{kind} {name}, which spec.source.manifests.from names, is not there: create it, or correct the name"
+                );
                 return Err(Problem { reason, message });
             };
             for (key, bytes) in data {
@@ -105,7 +107,8 @@ mod tests {
     use super::{Revision, SourceSeen};
 
     fn spec(more: Value) -> AddonSpec {
-        let mut spec = json!({"clusterSelector": {}, "source": {"manifests": {"from": [{"configMapRef": {"name": "a"}}]}}});
+        let mut spec =
+            json!({"clusterSelector": {}, "source": {"manifests": {"from": [{"configMapRef": {"name": "a"}}]}}});
         spec.as_object_mut().unwrap().extend(more.as_object().cloned().unwrap());
         serde_json::from_value(spec).unwrap()
     }

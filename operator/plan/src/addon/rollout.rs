@@ -142,9 +142,18 @@ mod tests {
         text.chars().enumerate().map(member).collect()
     }
 
-    fn check(text: &str, (max_concurrent, canaries, pause_seconds): (i32, i32, i32), give: &[&str], held_by: Option<Hold>) {
+    fn check(
+        text: &str,
+        (max_concurrent, canaries, pause_seconds): (i32, i32, i32),
+        give: &[&str],
+        held_by: Option<Hold>,
+    ) {
         let decision = decide(&members(text), &AddonRollout { max_concurrent, canaries, pause_seconds }, at(100));
-        assert_eq!((decision.give, decision.held_by), (give.iter().map(|name| (*name).to_owned()).collect(), held_by), "{text}");
+        assert_eq!(
+            (decision.give, decision.held_by),
+            (give.iter().map(|name| (*name).to_owned()).collect(), held_by),
+            "{text}"
+        );
     }
 
     #[test]

@@ -25,8 +25,10 @@ pub fn selects(addon: &Addon, cluster: &Cluster, labels: &BTreeMap<String, Strin
 
 /// The Addons that come before this one, by name: those that it names, and those of a lower wave.
 pub fn before<'a>(addon: &Addon, addons: &[&'a Addon]) -> Result<Vec<&'a Addon>, Problem> {
-    if let Some(unknown) = addon.spec.depends_on.iter().find(|name| !addons.iter().any(|there| there.name() == **name)) {
-        let message = format!("spec.dependsOn names Addon {unknown}, which is not there: create it, or take the name out");
+    if let Some(unknown) = addon.spec.depends_on.iter().find(|name| !addons.iter().any(|there| there.name() == **name))
+    {
+        let message =
+            format!("spec.dependsOn names Addon {unknown}, which is not there: create it, or take the name out");
         return Err(Problem { reason: Reason::AddonNotFound, message });
     }
     if let Some(circle) = circle(addon, addons) {

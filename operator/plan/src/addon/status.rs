@@ -46,7 +46,9 @@ pub(super) fn of_removal(observed: &Observed<'_>, ours: &[&ClusterAddon]) -> Add
         Some(format!("; {}: {message}", there.name()))
     });
     let message = match observed.addon.has_finalizer(finalizer::ADDON) {
-        true => format!("is being deleted: waiting for {}{}", count(ours.len(), "ClusterAddon"), first.unwrap_or_default()),
+        true => {
+            format!("is being deleted: waiting for {}{}", count(ours.len(), "ClusterAddon"), first.unwrap_or_default())
+        }
         false => "is being deleted".to_owned(),
     };
     let ready = Statement::new(condition::READY, false, Reason::Deleting, cut(message));
@@ -91,7 +93,10 @@ fn ready(observed: &Observed<'_>, selected: &[Selected<'_>], shown: &Shown<'_>) 
     }
     let object = |cluster: &str| cluster_addon_name(addon.name(), cluster);
     if let Some(Hold::CanaryFailed(cluster, why)) = &shown.decision.held_by {
-        let message = format!("canary {cluster} has failed, no other cluster gets the change: ClusterAddon {}: {why}", object(cluster));
+        let message = format!(
+            "canary {cluster} has failed, no other cluster gets the change: ClusterAddon {}: {why}",
+            object(cluster)
+        );
         return stated(false, Reason::CanaryFailed, message);
     }
     let answering: Vec<&Member> = shown.members.iter().filter(|member| member.reachable).collect();

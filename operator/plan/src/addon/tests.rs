@@ -82,7 +82,9 @@ fn planned(world: &World, addon: &Addon, content: Result<&str, Problem>) -> (Vec
     let short = |action: &Action| match action {
         Action::AddFinalizer => "finalizer".to_owned(),
         Action::Keep(revision) => format!("keep {revision}"),
-        Action::Apply(object) => format!("{} {}", object.spec.cluster_ref.name, object.spec.revision.as_deref().unwrap_or("-")),
+        Action::Apply(object) => {
+            format!("{} {}", object.spec.cluster_ref.name, object.spec.revision.as_deref().unwrap_or("-"))
+        }
         Action::Delete(object) => format!("delete {}", object.spec.cluster_ref.name),
         Action::Forget(revision) => format!("forget {revision}"),
         Action::RemoveFinalizer => "release".to_owned(),
@@ -114,7 +116,11 @@ fn every_cluster_that_is_selected_has_its_object_and_those_that_answer_get_the_r
     let mut world = World { clusters: three(), ..World::default() };
     let message = "rolling out: 0 of 2 clusters Ready; dead does not answer";
     check(&world, &addon(json!({})), &["a new", "b new", "dead -"], Reason::RollingOut, message);
-    world.there = vec![there("agent", "a", "new", "ready"), there("agent", "b", "new", "busy"), there("agent", "dead", "old", "ready")];
+    world.there = vec![
+        there("agent", "a", "new", "ready"),
+        there("agent", "b", "new", "busy"),
+        there("agent", "dead", "old", "ready"),
+    ];
     let message = "rolling out version 2: 1 of 2 clusters Ready; b: it is busy; dead does not answer";
     check(&world, &addon(json!({"spec": {"version": "2"}})), &[], Reason::RollingOut, message);
     world.there[1] = there("agent", "b", "new", "ready");
@@ -145,7 +151,11 @@ fn a_selector_reads_the_labels_of_the_cluster_and_of_its_deployment() {
 fn a_cluster_that_is_selected_no_more_loses_it_and_old_revisions_go() {
     let world = World {
         clusters: vec![cluster("b", true, json!({}))],
-        there: vec![there("agent", "a", "old", "ready"), there("agent", "b", "new", "ready"), there("other", "a", "x", "ready")],
+        there: vec![
+            there("agent", "a", "old", "ready"),
+            there("agent", "b", "new", "ready"),
+            there("other", "a", "x", "ready"),
+        ],
         ..World::default()
     };
     let kept = addon(json!({"status": {"revision": "new", "revisions": ["new", "old", "older"]}}));
@@ -189,7 +199,8 @@ fn it_waits_on_each_cluster_for_what_comes_first() {
 fn what_is_wrong_with_it_is_said_and_clusters_keep_what_they_have() {
     let world = World { clusters: three(), there: vec![there("agent", "a", "old", "ready")], ..World::default() };
     let problem = Problem { reason: Reason::ConfigMapNotFound, message: "ConfigMap agent is not there".into() };
-    let (done, status) = planned(&world, &addon(json!({"status": {"revision": "old", "revisions": ["old"]}})), Err(problem));
+    let (done, status) =
+        planned(&world, &addon(json!({"status": {"revision": "old", "revisions": ["old"]}})), Err(problem));
     assert_eq!(done, ["b -", "dead -"]);
     assert_eq!(status.message.as_deref(), Some("ConfigMap agent is not there"));
     assert_eq!((status.revision.as_deref(), status.updated_clusters), (Some("old"), 1));
@@ -207,7 +218,13 @@ fn an_addon_that_is_deleted_goes_after_its_objects_and_with_its_policy() {
     };
     let message = "is being deleted: waiting for 1 ClusterAddon; agent-a: it is ready";
     check(&world, &going(json!({})), &["delete a"], Reason::Deleting, message);
-    check(&world, &going(json!({"spec": {"deletionPolicy": "Orphan"}})), &["a new", "delete a"], Reason::Deleting, message);
+    check(
+        &world,
+        &going(json!({"spec": {"deletionPolicy": "Orphan"}})),
+        &["a new", "delete a"],
+        Reason::Deleting,
+        message,
+    );
     world.there.clear();
     check(&world, &going(json!({})), &["release"], Reason::Deleting, "is being deleted: waiting for 0 ClusterAddons");
 }
@@ -216,7 +233,8 @@ fn an_addon_that_is_deleted_goes_after_its_objects_and_with_its_policy() {
 fn names_of_cluster_addons_fit_and_differ() {
     assert_eq!(cluster_addon_name("agent", "paris"), "agent-paris");
     let long = "c".repeat(60);
-    let names = [&long, &format!("{long}d"), &"a.b".to_owned(), &"a-b.c".to_owned()].map(|cluster| cluster_addon_name(&"a".repeat(40), cluster));
+    let names = [&long, &format!("{long}d"), &"a.b".to_owned(), &"a-b.c".to_owned()]
+        .map(|cluster| cluster_addon_name(&"a".repeat(40), cluster));
     let mut by_name = BTreeMap::new();
     for name in names {
         assert!(name.len() <= 63, "{name}");
@@ -230,7 +248,9 @@ fn a_rollout_settles_and_never_has_more_clusters_under_way_than_allowed() {
     let names = ["a", "b", "c", "d", "e", "f", "g"];
     let clusters = names.iter().map(|name| cluster(name, *name != "c", json!({}))).collect();
     let mut world = World { clusters, ..World::default() };
-    let rolled = addon(json!({"spec": {"rollout": {"canaries": 1, "maxConcurrent": 2}}, "status": {"revision": "new", "revisions": ["new"]}}));
+    let rolled = addon(
+        json!({"spec": {"rollout": {"canaries": 1, "maxConcurrent": 2}}, "status": {"revision": "new", "revisions": ["new"]}}),
+    );
     for turn in 0..20 {
         let (done, status) = planned(&world, &rolled, Ok("new"));
         if done.is_empty() && status.conditions[0].status == "True" {

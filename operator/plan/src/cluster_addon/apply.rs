@@ -53,7 +53,9 @@ impl Work {
 /// What becomes of a document.
 enum Fate {
     Settled,
-    Apply { force: bool },
+    Apply {
+        force: bool,
+    },
     /// Its kind is defined by a document before it.
     Waits,
     Problem(Problem),
@@ -82,7 +84,8 @@ pub(super) fn work(observed: &Observed<'_>, prepared: &Prepared, seen: &Seen) ->
         if let Some(object) = seen.object.as_ref().filter(|_| !is_taken) {
             work.inventory.push(object.clone());
         }
-        let name = seen.object.as_ref().map_or_else(|| format!("{} {}", document.kind, document.name), ToString::to_string);
+        let name =
+            seen.object.as_ref().map_or_else(|| format!("{} {}", document.kind, document.name), ToString::to_string);
         match (fate, &seen.object) {
             (Fate::Settled, _) => {}
             (Fate::Apply { force }, Some(object)) => {
@@ -105,7 +108,8 @@ pub(super) fn work(observed: &Observed<'_>, prepared: &Prepared, seen: &Seen) ->
         // What is wanted no more is pruned once all else is as it is wanted.
         false => {
             let new = |there: &&AppliedObject| !work.inventory.iter().any(|wanted| wanted.is_same(there));
-            let kept: Vec<AppliedObject> = old.iter().filter(new).filter(|there| !is_taken(observed, there)).cloned().collect();
+            let kept: Vec<AppliedObject> =
+                old.iter().filter(new).filter(|there| !is_taken(observed, there)).cloned().collect();
             work.inventory.extend(kept);
         }
     }
@@ -118,14 +122,17 @@ fn fate(observed: &Observed<'_>, prepared: &Prepared, document: &Document, seen:
     if let Some(object) = &seen.object
         && let Some(other) = taken_by(observed, object)
     {
-        let message = format!("{name} is an object of Addon {}, too: take it out of one of them", other.spec.addon_ref.name);
+        let message =
+            format!("{name} is an object of Addon {}, too: take it out of one of them", other.spec.addon_ref.name);
         return Fate::Taken(problem(Reason::ObjectTaken, message));
     }
     let conflicting = |conflicts: &[FieldConflict]| {
-        let message = format!("{name}: {}; spec.conflicts: Force would take the fields over", conflict::message(conflicts));
+        let message =
+            format!("{name}: {}; spec.conflicts: Force would take the fields over", conflict::message(conflicts));
         Fate::Problem(problem(Reason::FieldConflict, message))
     };
-    let refused = |why: &str| Fate::Problem(problem(Reason::ApplyFailed, format!("{name}: {why} ({})", document.place)));
+    let refused =
+        |why: &str| Fate::Problem(problem(Reason::ApplyFailed, format!("{name}: {why} ({})", document.place)));
     let force = observed.addon.is_some_and(|addon| addon.spec.conflicts == ConflictPolicy::Force);
     match &seen.state {
         State::KindUnknown if prepared.documents.iter().any(|there| there.defines(&document.group, &document.kind)) => {

@@ -46,7 +46,10 @@ impl Check<'_> {
     pub fn unmatched(&self) -> String {
         let HealthCheck { api_version, kind, name, .. } = self.wanted;
         let name = name.as_ref().map(|name| format!(" {name}")).unwrap_or_default();
-        format!("{HEALTH_CHECKS}[{}]: the Addon has no {api_version} {kind}{name}: correct it, or take it out", self.index)
+        format!(
+            "{HEALTH_CHECKS}[{}]: the Addon has no {api_version} {kind}{name}: correct it, or take it out",
+            self.index
+        )
     }
 
     /// Why the object is not healthy; `None`: it is.
@@ -113,7 +116,10 @@ mod tests {
         assert_eq!(problem("object.status.parts.all(part, part.up)").as_deref(), Some("not bound"));
         assert_eq!(problem("has(object.status.other) && object.status.other").as_deref(), Some("not bound"));
         assert!(problem("object.status.other == 'x'").unwrap().starts_with("not bound ("));
-        assert_eq!(problem("object.status.size").as_deref(), Some("spec.healthChecks[0].expression is neither true nor false"));
+        assert_eq!(
+            problem("object.status.size").as_deref(),
+            Some("spec.healthChecks[0].expression is neither true nor false")
+        );
     }
 
     #[test]

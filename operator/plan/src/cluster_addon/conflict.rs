@@ -58,7 +58,11 @@ mod tests {
         check("conflict with \"kubectl\" with subresource \"scale\" using apps/v1", "kubectl", true);
         check("conflict with \"kubectl\"", "kubectl", false);
         check("conflict with \"argocd-controller\"", "argocd-controller", false);
-        check("conflict with \"kube-controller-manager\" with subresource \"scale\" using apps/v1", "kube-controller-manager", false);
+        check(
+            "conflict with \"kube-controller-manager\" with subresource \"scale\" using apps/v1",
+            "kube-controller-manager",
+            false,
+        );
     }
 
     #[test]

@@ -8,7 +8,12 @@ use crate::inputs::manifests::node_labels;
 use crate::inputs::variables::plugin;
 
 /// The facts. Those of the network are only known of clusters that were built here.
-pub fn facts(addon: &Addon, version: Option<&str>, cluster: &Cluster, deployment: Option<&ClusterDeployment>) -> Map<String, Value> {
+pub fn facts(
+    addon: &Addon,
+    version: Option<&str>,
+    cluster: &Cluster,
+    deployment: Option<&ClusterDeployment>,
+) -> Map<String, Value> {
     let mut facts = Map::new();
     let mut insert = |name: &str, value: Value| drop(facts.insert(name.to_owned(), value));
     insert("addon_name", json!(addon.name()));

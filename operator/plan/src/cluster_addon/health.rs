@@ -98,7 +98,9 @@ fn stateful_set(object: &Value) -> Health {
         return Healthy;
     }
     let wanted = replicas(object);
-    if let Some(short) = short(object, wanted, &[("replicas", "replicas are made"), ("readyReplicas", "replicas are ready")]) {
+    if let Some(short) =
+        short(object, wanted, &[("replicas", "replicas are made"), ("readyReplicas", "replicas are ready")])
+    {
         return short;
     }
     let there = number(object, "/status/replicas");

@@ -27,7 +27,10 @@ pub(super) fn plan(observed: &Observed<'_>) -> Planned {
         return told(observed, vec![Action::RemoveFinalizer], Next::OnChange, (Reason::Deleting, message), None);
     }
     if observed.addon.is_some_and(|addon| addon.spec.paused) {
-        let message = format!("paused: {} to be removed once spec.paused of the Addon is false", count(inventory.len(), "object"));
+        let message = format!(
+            "paused: {} to be removed once spec.paused of the Addon is false",
+            count(inventory.len(), "object")
+        );
         return told(observed, Vec::new(), Next::OnChange, (Reason::Paused, message), None);
     }
     match observed.contact {

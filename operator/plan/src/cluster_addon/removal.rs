@@ -85,11 +85,18 @@ mod tests {
     use super::{Leftover, removal};
 
     fn object(group: &str, kind: &str, name: &str) -> AppliedObject {
-        AppliedObject { group: group.into(), version: "v1".into(), kind: kind.into(), namespace: None, name: name.into() }
+        AppliedObject {
+            group: group.into(),
+            version: "v1".into(),
+            kind: kind.into(),
+            namespace: None,
+            name: name.into(),
+        }
     }
 
     fn leftover(object: AppliedObject, more: Value) -> Leftover {
-        let mut metadata = json!({"uid": object.name, "managedFields": [{"manager": "clusterwright-addon", "operation": "Apply"}]});
+        let mut metadata =
+            json!({"uid": object.name, "managedFields": [{"manager": "clusterwright-addon", "operation": "Apply"}]});
         metadata.as_object_mut().unwrap().extend(more.as_object().cloned().unwrap());
         Leftover { object, live: Some(Box::new(json!({ "metadata": metadata }))), refused: None }
     }

@@ -1,9 +1,9 @@
 //! What a ClusterAddon shows.
 
+use crds::cluster_addon::UnhealthyObject;
 use crds::conditions::{Statement, state};
 use crds::names::condition;
 use crds::{ClusterAddonStatus, Conditions, Reason, kstatus};
-use crds::cluster_addon::UnhealthyObject;
 use jiff::SignedDuration;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
@@ -57,7 +57,8 @@ pub(super) fn healthy(
     seen: &Seen,
     shown: &ClusterAddonStatus,
 ) -> (Statement, Option<UnhealthyObject>) {
-    let stated = |status: bool, reason: Reason, message: String| Statement::new(condition::HEALTHY, status, reason, message);
+    let stated =
+        |status: bool, reason: Reason, message: String| Statement::new(condition::HEALTHY, status, reason, message);
     let found = match first_unhealthy(prepared, seen) {
         Ok(found) => found,
         Err(message) => return (stated(false, Reason::HealthCheckInvalid, message), None),
@@ -96,7 +97,8 @@ struct Unhealthy {
 /// The first that has failed, else the first that is not healthy yet; or which check is for no object.
 fn first_unhealthy(prepared: &Prepared, seen: &Seen) -> Result<Option<Unhealthy>, String> {
     let checks = checks::compile(&prepared.health_checks)?;
-    if let Some(check) = checks.iter().find(|check| !prepared.documents.iter().any(|document| check.concerns(document))) {
+    if let Some(check) = checks.iter().find(|check| !prepared.documents.iter().any(|document| check.concerns(document)))
+    {
         return Err(check.unmatched());
     }
     let mut first: Option<Unhealthy> = None;

@@ -59,7 +59,8 @@ const WIDGET: &str = "{apiVersion: e.x/v1, kind: Widget, metadata: {name: w, nam
 
 fn prepared(documents: &[&str]) -> Prepared {
     let file = File { place: "ConfigMap agent: all.yaml".into(), text: documents.join("\n---\n") };
-    let revision = Revision { version: Some("1".into()), template: false, files: vec![file], health_checks: Vec::new() };
+    let revision =
+        Revision { version: Some("1".into()), template: false, files: vec![file], health_checks: Vec::new() };
     prepare("agent", "r", revision, &serde_json::Map::new()).unwrap()
 }
 
@@ -80,7 +81,8 @@ fn id(kind: &str, name: &str) -> AppliedObject {
 }
 
 fn live(more: Value) -> Box<Value> {
-    let mut object = json!({"metadata": {"uid": "x", "managedFields": [{"manager": "clusterwright-addon", "operation": "Apply"}]}});
+    let mut object =
+        json!({"metadata": {"uid": "x", "managedFields": [{"manager": "clusterwright-addon", "operation": "Apply"}]}});
     merge(&mut object, more);
     Box::new(object)
 }
@@ -145,13 +147,18 @@ impl World {
         let short = |action: &Action| match action {
             Action::AddFinalizer => "finalizer".to_owned(),
             Action::Record(objects) => format!("record {}", objects.len()),
-            Action::Apply { object, force, .. } => format!("{} {}", if *force { "force" } else { "apply" }, object.name),
+            Action::Apply { object, force, .. } => {
+                format!("{} {}", if *force { "force" } else { "apply" }, object.name)
+            }
             Action::Delete(deletion) => format!("delete {}", deletion.object.name),
             Action::RemoveFinalizer => "release".to_owned(),
         };
         assert_eq!(plan.actions.iter().map(short).collect::<Vec<_>>(), actions);
         let ready = &plan.status.conditions[0];
-        assert_eq!((ready.type_.as_str(), ready.reason.as_str(), ready.message.as_str()), ("Ready", reason.as_str(), message));
+        assert_eq!(
+            (ready.type_.as_str(), ready.reason.as_str(), ready.message.as_str()),
+            ("Ready", reason.as_str(), message)
+        );
     }
 }
 
@@ -177,7 +184,11 @@ fn what_is_about_to_be_applied_is_written_down_first_and_namespaces_come_before_
 fn definitions_are_established_before_anything_else_is_applied() {
     let waits = World::seen(
         json!({}),
-        &[(WIDGET, "w", State::KindUnknown), (CONFIG, "c", State::Missing), (DEFINITION, "widgets.e.x", State::Missing)],
+        &[
+            (WIDGET, "w", State::KindUnknown),
+            (CONFIG, "c", State::Missing),
+            (DEFINITION, "widgets.e.x", State::Missing),
+        ],
     );
     let message = "applying CustomResourceDefinition widgets.e.x and 2 objects more";
     waits.check(&["record 2", "apply widgets.e.x"], Reason::Applying, message);
@@ -228,7 +239,10 @@ fn what_a_person_changed_is_put_back_and_what_another_manager_set_is_named() {
     let message = named("helm has set .data.x; kubectl-edit has set .data.x");
     config(state(&["kubectl-edit", "helm"])).check(&[], Reason::FieldConflict, &message);
     // One that was there before is not taken over from whoever has made it.
-    let foreign = State::There { live: Box::new(json!({"metadata": {}})), trial: Trial::Conflicts(vec![conflict("kubectl-create")]) };
+    let foreign = State::There {
+        live: Box::new(json!({"metadata": {}})),
+        trial: Trial::Conflicts(vec![conflict("kubectl-create")]),
+    };
     config(foreign.clone()).check(&[], Reason::FieldConflict, &named("kubectl-create has set .data.x"));
     let mut forced = config(foreign);
     forced.addon = addon(json!({"spec": {"conflicts": "Force"}}));
