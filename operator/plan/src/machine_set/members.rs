@@ -35,11 +35,8 @@ impl<'a> Members<'a> {
         let (mut own, mut offered, mut requested) = (Vec::new(), Vec::new(), Vec::new());
         for machine in machines {
             match controller_of(machine) {
-                _ if is_requested(machine) => {
-                    if is_labelled(machine, set) && is_live(machine) {
-                        requested.push(machine);
-                    }
-                }
+                _ if is_requested(machine) && is_labelled(machine, set) && is_live(machine) => requested.push(machine),
+                _ if is_requested(machine) => {}
                 Some(owner) if Some(owner) == set.metadata.uid.as_deref() => own.push(machine),
                 _ if manual && is_labelled(machine, set) => own.push(machine),
                 None if is_labelled(machine, set) && is_live(machine) && !is_former(observed, machine) => {

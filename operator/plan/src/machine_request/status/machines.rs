@@ -63,7 +63,7 @@ fn seen(observed: &Observed<'_>, members: &Members<'_>, machine: &Machine, is_ov
         state,
         reason,
         message,
-        delivered_at: since.or_else(|| (is_delivered && !machine.is_deleting()).then(|| Time(observed.now))),
+        delivered_at: since.or_else(|| (is_delivered && !machine.is_deleting()).then_some(Time(observed.now))),
     }
 }
 
