@@ -162,10 +162,11 @@ fn actions(observed: &Observed<'_>, prepared: &Prepared, work: &Work) -> Vec<Act
             force: step.force,
         })
         .collect();
+    // Also where all that is wanted was there already.
+    if !work.inventory.is_empty() && !observed.object.has_finalizer(finalizer::CLUSTER_ADDON) {
+        actions.push(Action::AddFinalizer);
+    }
     if !apply.is_empty() {
-        if !observed.object.has_finalizer(finalizer::CLUSTER_ADDON) {
-            actions.push(Action::AddFinalizer);
-        }
         let known = observed.object.status.as_ref().map(|status| status.inventory.as_slice()).unwrap_or_default();
         if work.now.iter().any(|step| !known.iter().any(|there| there.is_same(&step.object))) {
             actions.push(Action::Record(work.inventory.clone()));

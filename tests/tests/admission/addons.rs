@@ -4,7 +4,7 @@ use anyhow::Result;
 use e2e::api_server::ApiServer;
 use serde_json::{Value, json};
 
-use super::{Admitted, check, check_changes, many_fields, object, refused, refused_at};
+use super::{Admitted, check, check_changes, cluster_addon, many_fields, object, refused, refused_at};
 
 fn addon() -> Value {
     let from = json!([{ "configMapRef": { "name": "agent" } }]);
@@ -52,8 +52,7 @@ async fn an_addon_has_one_source_and_says_which_clusters_it_is_for() -> Result<(
 #[rustfmt::skip]
 async fn a_cluster_addon_stays_that_of_its_addon_and_its_cluster() -> Result<()> {
     let server = ApiServer::shared().await?;
-    let spec = json!({ "addonRef": { "name": "agent" }, "clusterRef": { "name": "paris" } });
-    check_changes(&server, object("ClusterAddon", "agent-paris", spec), [
+    check_changes(&server, cluster_addon("agent-paris"), [
         (0, "another Addon", json!({ "addonRef": { "name": "other" } }), refused("addonRef and clusterRef cannot be changed")),
         (0, "another Cluster", json!({ "clusterRef": { "name": "lyon" } }), refused("addonRef and clusterRef cannot be changed")),
         (0, "no revision", json!({ "revision": "A b" }), refused("revision")),

@@ -7,7 +7,7 @@ use e2e::api_server::ApiServer;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::Value;
 
-use super::{backup, created, deployment, host, machine, restore};
+use super::{backup, cluster_addon, created, deployment, host, machine, restore};
 
 /// Runs a command as it is printed; its words are what a shell makes of it: the last one may stand in quotes.
 fn typed(server: &ApiServer, command: &str) -> Result<String> {
@@ -25,6 +25,7 @@ async fn commands_run_as_messages_print_them() -> Result<()> {
     let server = ApiServer::shared().await?;
     for target in Target::ALL {
         let object = match target {
+            Target::ClusterAddon => cluster_addon("typed"),
             Target::ClusterDeployment => deployment("typed"),
             Target::EtcdBackup => backup("typed"),
             Target::EtcdRestore => restore("typed"),

@@ -191,6 +191,10 @@ fn backup(name: &str) -> Value {
     object("EtcdBackup", name, spec)
 }
 
+fn cluster_addon(name: &str) -> Value {
+    object("ClusterAddon", name, json!({ "addonRef": { "name": "agent" }, "clusterRef": { "name": "paris" } }))
+}
+
 fn restore(name: &str) -> Value {
     let spec = json!({
         "clusterName": "demo", "source": { "backupRef": { "name": "nightly" } }, "identityRef": { "name": "identity" }

@@ -220,6 +220,8 @@ fn there_definition(established: bool) -> State {
 fn at_rest_nothing_is_done_and_the_revision_is_shown() {
     let world = World::seen(applied(&[("ConfigMap", "c")]), &[(CONFIG, "c", there(Trial::Same))]);
     world.check(&[], Reason::Applied, "1 object as wanted");
+    let found = World::seen(json!({"metadata": {"finalizers": []}}), &[(CONFIG, "c", there(Trial::Same))]);
+    found.check(&["finalizer"], Reason::Applied, "1 object as wanted");
     let mut again = World::seen(json!({}), &[(CONFIG, "c", there(Trial::Same))]);
     let first = world.plan().status;
     assert_eq!((first.revision.as_deref(), first.version.as_deref(), first.objects), (Some("r"), Some("1"), 1));
