@@ -1,5 +1,6 @@
 //! What is played: each scenario is one promise, on the cluster of its profile.
 
+mod addons;
 mod beginnings;
 mod comeback;
 mod control_plane;
@@ -56,6 +57,8 @@ pub enum LifecycleScenario {
     Request,
     /// One worker less, with a PodDisruptionBudget in the way.
     ShrinkWithBudget,
+    /// An Addon is applied, kept and removed.
+    Addons,
     /// A machine that was cleaned serves again.
     Reuse,
     /// Hooks around join and remove.
@@ -130,10 +133,11 @@ pub enum LifecycleScenario {
 
 impl LifecycleScenario {
     /// All, in the order in which those of a profile are played.
-    pub const ALL: [LifecycleScenario; 38] = [
+    pub const ALL: [LifecycleScenario; 39] = [
         LifecycleScenario::Expand,
         LifecycleScenario::Request,
         LifecycleScenario::ShrinkWithBudget,
+        LifecycleScenario::Addons,
         LifecycleScenario::Reuse,
         LifecycleScenario::Hooks,
         LifecycleScenario::ReplaceWorker,
@@ -185,6 +189,7 @@ impl LifecycleScenario {
             Self::Expand => "expand",
             Self::Request => "request",
             Self::ShrinkWithBudget => "shrink-with-budget",
+            Self::Addons => "addons",
             Self::Reuse => "reuse",
             Self::Hooks => "hooks",
             Self::ReplaceWorker => "replace-worker",
@@ -236,6 +241,7 @@ impl LifecycleScenario {
             Self::ShrinkWithBudget => {
                 "a worker leaves once its Pods may, says what is in the way until then, and is clean in the pool"
             }
+            Self::Addons => "an Addon runs on the cluster in two versions, is put back, and goes with all it had",
             Self::Reuse => "a machine that left is clean, and serves again",
             Self::Hooks => "custom playbooks run before and after join, drain and remove, with their variables",
             Self::ReplaceWorker => "a spare machine takes the place of a worker that was killed",
@@ -308,6 +314,7 @@ impl LifecycleScenario {
             Self::Expand
             | Self::Request
             | Self::ShrinkWithBudget
+            | Self::Addons
             | Self::Reuse
             | Self::Hooks
             | Self::ReplaceWorker
@@ -339,6 +346,7 @@ impl LifecycleScenario {
             Self::Expand => workers::expand(stage).await,
             Self::Request => requested::partly(stage).await,
             Self::ShrinkWithBudget => leaving::shrink_with_budget(stage).await,
+            Self::Addons => addons::kept(stage).await,
             Self::Reuse => workers::reuse(stage).await,
             Self::Hooks => hooks::around_join_and_remove(stage).await,
             Self::ReplaceWorker => losses::replace_worker(stage).await,
