@@ -2,7 +2,7 @@
 //! CustomResourceDefinitions installed. Tests of a file that run at the same time share one.
 
 use std::fs::File;
-use std::net::TcpListener;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -31,7 +31,10 @@ pub struct ApiServer {
 
 struct Processes {
     directory: tempfile::TempDir,
+    address: IpAddr,
     port: u16,
+    /// The administrator's.
+    token: String,
     etcd_url: String,
     children: Mutex<Vec<Child>>,
 }
@@ -55,16 +58,19 @@ impl ApiServer {
             if let Some(processes) = shared.upgrade() {
                 return Self::with(processes);
             }
-            let server = Self::with(Arc::new(Processes::start()?))?;
+            let server = Self::with(Arc::new(Processes::start(Ipv4Addr::LOCALHOST.into(), TOKEN.to_owned())?))?;
             tokio::runtime::Handle::current().block_on(server.install())?;
             *shared = Arc::downgrade(&server.processes);
             Ok(server)
         })
     }
 
-    /// One of a test's own, without the definitions: a cluster that is looked at from another one.
+    /// One of a test's own, without the definitions: a cluster that is looked at from another one. It is reached by
+    /// this machine's own address, since a Cluster's kubeconfig must not lead to the operator's own Pod; so nobody knows
+    /// its token.
     pub async fn bare() -> Result<Self> {
-        let server = tokio::task::block_in_place(|| Self::with(Arc::new(Processes::start()?)))?;
+        let token = format!("{:032x}", rand::random::<u128>());
+        let server = tokio::task::block_in_place(|| Self::with(Arc::new(Processes::start(own_address()?, token)?)))?;
         server.answers().await?;
         Ok(server)
     }
@@ -82,10 +88,10 @@ impl ApiServer {
 
     /// A client with all rights, for the runtime that asks.
     fn with(processes: Arc<Processes>) -> Result<Self> {
-        let mut config = Config::new(format!("https://127.0.0.1:{}", processes.port).parse()?);
+        let mut config = Config::new(processes.url().parse()?);
         // It signs its certificate itself, anew each time, and nobody but this machine can be on the other end.
         config.accept_invalid_certs = true;
-        config.auth_info.token = Some(TOKEN.to_owned().into());
+        config.auth_info.token = Some(processes.token.clone().into());
         Ok(Self { client: Client::try_from(config)?, processes })
     }
 
@@ -149,9 +155,9 @@ impl ApiServer {
         let kubeconfig = serde_json::json!({
             "apiVersion": "v1", "kind": "Config", "current-context": "test",
             "clusters": [{"name": "test", "cluster": {
-                "server": format!("https://127.0.0.1:{}", self.processes.port), "insecure-skip-tls-verify": true,
+                "server": self.processes.url(), "insecure-skip-tls-verify": true,
             }}],
-            "users": [{"name": user, "user": {"token": token(user)}}],
+            "users": [{"name": user, "user": {"token": token_of(user)}}],
             "contexts": [{"name": "test", "context": {"cluster": "test", "user": user}}],
         });
         let path = self.processes.directory.path().join(format!("{user}.kubeconfig"));
@@ -175,10 +181,10 @@ impl ApiServer {
         let kubeconfig = serde_json::json!({
             "apiVersion": "v1", "kind": "Config", "current-context": "test",
             "clusters": [{"name": "test", "cluster": {
-                "server": format!("https://127.0.0.1:{}", self.processes.port),
+                "server": self.processes.url(),
                 "certificate-authority-data": STANDARD.encode(certificate),
             }}],
-            "users": [{"name": "test", "user": {"token": TOKEN}}],
+            "users": [{"name": "test", "user": {"token": self.processes.token}}],
             "contexts": [{"name": "test", "context": {"cluster": "test", "user": "test"}}],
         });
         Ok(kubeconfig.to_string())
@@ -193,8 +199,8 @@ impl ApiServer {
     pub fn kubectl(&self, arguments: &[&str]) -> Result<String> {
         let programs = Programs::from_env(&Cache::from_env());
         let output = Command::new(programs.find("kubectl")?)
-            .arg(format!("--server=https://127.0.0.1:{}", self.processes.port))
-            .args(["--insecure-skip-tls-verify", "--token", TOKEN])
+            .arg(format!("--server={}", self.processes.url()))
+            .args(["--insecure-skip-tls-verify", "--token", &self.processes.token])
             .env("KUBECONFIG", "/dev/null")
             .env("HOME", self.processes.directory.path())
             .args(arguments)
@@ -251,7 +257,7 @@ impl ApiServer {
 }
 
 impl Processes {
-    fn start() -> Result<Self> {
+    fn start(address: IpAddr, token: String) -> Result<Self> {
         let programs = Programs::from_env(&Cache::from_env());
         let directory = tempfile::tempdir().context("failed to make a directory for the API server")?;
         let path = directory.path();
@@ -264,9 +270,9 @@ impl Processes {
             .output()
             .context("failed to run kubeadm")?;
         ensure!(keys.status.success(), "kubeadm: {}", String::from_utf8_lossy(&keys.stderr));
-        let mut tokens = format!("{TOKEN},admin,admin,system:masters\n");
-        for user in AUDITED {
-            tokens.push_str(&format!("{},{user},{user},system:masters\n", token(user)));
+        let mut tokens = format!("{token},admin,admin,system:masters\n");
+        for user in AUDITED.into_iter().filter(|_| address.is_loopback()) {
+            tokens.push_str(&format!("{},{user},{user},system:masters\n", token_of(user)));
         }
         std::fs::write(path.join("tokens.csv"), tokens)?;
         let policy = serde_json::json!({
@@ -275,7 +281,7 @@ impl Processes {
         });
         std::fs::write(path.join("audit-policy.json"), policy.to_string())?;
 
-        let server = Self { directory, port, etcd_url: etcd_url.clone(), children: Mutex::default() };
+        let server = Self { directory, address, port, token, etcd_url: etcd_url.clone(), children: Mutex::default() };
         server.spawn(
             &programs.find("etcd")?,
             &[
@@ -292,6 +298,10 @@ impl Processes {
         Ok(server)
     }
 
+    fn url(&self) -> String {
+        format!("https://{}", SocketAddr::new(self.address, self.port))
+    }
+
     /// Starts the API server itself.
     fn serve(&self) -> Result<()> {
         let programs = Programs::from_env(&Cache::from_env());
@@ -299,7 +309,7 @@ impl Processes {
             &programs.find("kube-apiserver")?,
             &[
                 ("etcd-servers", self.etcd_url.clone()),
-                ("bind-address", "127.0.0.1".into()),
+                ("bind-address", self.address.to_string()),
                 ("advertise-address", "192.0.2.1".into()),
                 ("secure-port", self.port.to_string()),
                 ("cert-dir", "certs".into()),
@@ -367,8 +377,17 @@ impl Drop for Processes {
     }
 }
 
-fn token(user: &str) -> String {
+fn token_of(user: &str) -> String {
     format!("{user}-of-a-test")
+}
+
+/// The address that this machine has for others. Nothing is sent.
+fn own_address() -> Result<IpAddr> {
+    let socket = UdpSocket::bind("0.0.0.0:0").and_then(|socket| {
+        socket.connect("192.0.2.1:9")?;
+        socket.local_addr()
+    });
+    Ok(socket.context("failed to find an address of this machine")?.ip())
 }
 
 /// A port of this machine that nobody uses.

@@ -1,5 +1,5 @@
-//! Addons on real API servers, with the real operator: two clusters, of which one is the metadata cluster itself. No
-//! controller of Kubernetes runs there: what is applied is there, and no Pod of it.
+//! Addons on real API servers, with the real operator: a metadata cluster and two others. No controller of Kubernetes
+//! runs there: what is applied is there, and no Pod of it.
 
 use std::time::{Duration, Instant};
 
@@ -52,8 +52,9 @@ spec:
 ";
 const EXTRA: &str = "{apiVersion: v1, kind: ConfigMap, metadata: {name: extra, namespace: default}}";
 
-/// The metadata cluster `home`, the cluster `edge`, and the operator.
+/// The metadata cluster, the clusters `home` and `edge`, and the operator.
 struct World {
+    metadata: ApiServer,
     home: ApiServer,
     edge: ApiServer,
     operator: Operator,
@@ -71,13 +72,18 @@ fn config_maps(server: &ApiServer, namespace: &str) -> Api<DynamicObject> {
 
 impl World {
     async fn start() -> Result<Self> {
-        let (home, edge) = (ApiServer::shared().await?, ApiServer::bare().await?);
-        let client = home.client();
+        let (metadata, home, edge) = (ApiServer::shared().await?, ApiServer::bare().await?, ApiServer::bare().await?);
+        let client = metadata.client();
         let namespaces: Api<Namespace> = Api::all(client.clone());
         let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}});
         namespaces.create(&PostParams::default(), &serde_json::from_value(namespace)?).await?;
-        let world =
-            Self { operator: Operator::start(&home, "operator-a", NAMESPACE)?, home, edge, begun: Instant::now() };
+        let world = Self {
+            operator: Operator::start(&metadata, "operator-a", NAMESPACE)?,
+            metadata,
+            home,
+            edge,
+            begun: Instant::now(),
+        };
         for (name, server) in [("home", &world.home), ("edge", &world.edge)] {
             let secret = json!({
                 "apiVersion": "v1", "kind": "Secret", "metadata": {"name": format!("{name}-kubeconfig")},
@@ -95,7 +101,7 @@ impl World {
     }
 
     async fn put(&self, group: &str, kind: &str, plural: &str, object: &Value) -> Result<()> {
-        let api = api(&self.home.client(), group, kind, plural, NAMESPACE);
+        let api = api(&self.metadata.client(), group, kind, plural, NAMESPACE);
         let name = object["metadata"]["name"].as_str().context("no name")?;
         api.patch(name, &PatchParams::apply("test").force(), &Patch::Apply(object)).await?;
         Ok(())
@@ -105,7 +111,7 @@ impl World {
     async fn ours(&self, object: &Value, plural: &str) -> Result<()> {
         let kind = GroupVersionKind::gvk("clusterwright.dev", "v1alpha1", object["kind"].as_str().context("no kind")?);
         let resource = ApiResource::from_gvk_with_plural(&kind, plural);
-        let api: Api<DynamicObject> = Api::namespaced_with(self.home.client(), NAMESPACE, &resource);
+        let api: Api<DynamicObject> = Api::namespaced_with(self.metadata.client(), NAMESPACE, &resource);
         let name = object["metadata"]["name"].as_str().context("no name")?;
         api.patch(name, &PatchParams::apply("test").force(), &Patch::Apply(object)).await?;
         Ok(())
@@ -128,11 +134,11 @@ impl World {
     }
 
     fn addons(&self) -> Api<Addon> {
-        Api::namespaced(self.home.client(), NAMESPACE)
+        Api::namespaced(self.metadata.client(), NAMESPACE)
     }
 
     fn cluster_addons(&self) -> Api<ClusterAddon> {
-        Api::namespaced(self.home.client(), NAMESPACE)
+        Api::namespaced(self.metadata.client(), NAMESPACE)
     }
 
     /// Has the operator look at a cluster now, as an administrator who does not wait for the next comparison.
@@ -285,7 +291,7 @@ async fn survives_a_dead_cluster(world: &World) -> Result<()> {
 /// From a cluster that is selected no more it is removed; an Addon that goes leaves its objects, or takes them along.
 async fn leaves(world: &World) -> Result<()> {
     let labelled = |stage: &str| Patch::Merge(json!({"metadata": {"labels": {"stage": stage}}}));
-    let clusters: Api<crds::Cluster> = Api::namespaced(world.home.client(), NAMESPACE);
+    let clusters: Api<crds::Cluster> = Api::namespaced(world.metadata.client(), NAMESPACE);
     clusters.patch("edge", &PatchParams::default(), &labelled("other")).await?;
     world.has(&world.edge, "settings", "version", None).await?;
     world.says("agent", "1 cluster Ready").await?;
