@@ -147,6 +147,7 @@ fn machine_set(shape: Shape, size: usize) -> Result<Call, Box<dyn Error>> {
         black_box(machine_set::plan(&machine_set::Observed {
             now,
             set,
+            has_pool: true,
             deployment,
             machines: &machines,
             hosts: &hosts,

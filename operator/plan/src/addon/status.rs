@@ -136,7 +136,7 @@ fn waits(selected: &[Selected<'_>], shown: &Shown<'_>, answering: &[&Member]) ->
     }
     let late = answering.iter().find(|member| member.standing == Standing::UnderWay);
     let of = |member: &&&Member| selected.iter().find(|one| one.cluster.name() == member.cluster);
-    let says = late.as_ref().and_then(|member| of(&member)?.there?.status.as_ref()?.message.clone());
+    let says = late.as_ref().and_then(|member| of(member)?.there?.status.as_ref()?.message.clone());
     if let (Some(member), Some(says)) = (late, says) {
         return format!("; {}: {says}", member.cluster);
     }

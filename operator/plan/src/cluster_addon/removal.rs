@@ -125,7 +125,7 @@ mod tests {
         let message = removal(&[namespace, held.clone()], &[]).held.unwrap();
         assert_eq!(message, "Secret b is being deleted, its finalizers are a.b/c");
         let refused = Leftover { refused: Some("forbidden".into()), ..held };
-        check(&[refused.clone()], &[], &[], &["b"]);
+        check(std::slice::from_ref(&refused), &[], &[], &["b"]);
         assert_eq!(removal(&[refused], &[]).held.unwrap(), "Secret b cannot be deleted: forbidden");
     }
 

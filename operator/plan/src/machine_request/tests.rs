@@ -354,7 +354,7 @@ fn a_request_that_is_deleted_gives_its_machines_back_and_waits_for_them() {
 #[test]
 fn a_request_that_keeps_its_machines_leaves_those_that_it_delivered_to_their_set() {
     let mut case = deleted("Keep");
-    assert_eq!(super::is_requested(&case.machines[0]), false);
+    assert!(!super::is_requested(&case.machines[0]));
     assert_eq!(case.machines[0].metadata.labels.as_ref().unwrap()["clusterwright.dev/machine-set"], "a-w");
     assert_eq!((case.machines[0].is_deleting(), case.machines[1].is_deleting()), (false, true));
     case.reconcile();
