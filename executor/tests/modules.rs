@@ -12,8 +12,8 @@ mod scripts {
     use lab::cache::Cache;
     use lab::programs::{Programs, component};
 
-    /// Loop devices are the kernel's: a reset or a preflight in one script's machine would take those of another for its
-    /// own.
+    /// Loop devices are the kernel's: a reset or a preflight in one script's machine would take those of another for
+    /// its own.
     static LOOP_DEVICES: Mutex<()> = Mutex::new(());
 
     /// Plays a script that looks for loop devices.
