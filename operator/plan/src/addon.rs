@@ -215,6 +215,9 @@ fn removal(observed: &Observed<'_>, ours: &[&ClusterAddon]) -> Plan<Action, Addo
     let addon = observed.addon;
     let mut actions = deletions(addon, ours.iter().copied());
     if ours.is_empty() && addon.has_finalizer(finalizer::ADDON) {
+        // One made anew under its name keeps the same revisions.
+        let kept = addon.status.as_ref().map(|status| status.revisions.as_slice()).unwrap_or_default();
+        actions.extend(kept.iter().cloned().map(Action::Forget));
         actions.push(Action::RemoveFinalizer);
     }
     let status = status::of_removal(observed, ours);

@@ -226,6 +226,9 @@ fn an_addon_that_is_deleted_goes_after_its_objects_and_with_its_policy() {
         message,
     );
     world.there.clear();
+    let kept = going(json!({"status": {"revisions": ["new"]}}));
+    let gone = "is being deleted: waiting for 0 ClusterAddons";
+    check(&world, &kept, &["forget new", "release"], Reason::Deleting, gone);
     check(&world, &going(json!({})), &["release"], Reason::Deleting, "is being deleted: waiting for 0 ClusterAddons");
 }
 
