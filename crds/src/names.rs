@@ -65,10 +65,11 @@ pub mod annotation {
     /// On a ClusterDeployment: open a lock that was lost although not every machine could be asked for its token; its
     /// value is the generation it is meant for.
     pub const UNLOCK: &str = "clusterwright.dev/unlock";
-    /// On a Machine: forget it without reaching its Host; on a ClusterAddon: forget it without reaching its cluster. Its
-    /// value is the generation it is meant for.
+    /// On a Machine: forget it without reaching its Host; on a ClusterAddon: without reaching its cluster. Its value is
+    /// the generation it is meant for.
     pub const FORCE_REMOVE: &str = "clusterwright.dev/force-remove";
-    /// On an object that an Addon applies: `Orphan` keeps it on the cluster when it leaves the source, or the Addon goes.
+    /// On an object that an Addon applies: `Orphan` keeps it on the cluster when it leaves the source, or the Addon
+    /// goes.
     pub const DELETION_POLICY: &str = "clusterwright.dev/deletion-policy";
     /// On a Machine: goes first when its set shrinks; any value.
     pub const DELETE_FIRST: &str = "clusterwright.dev/delete-first";

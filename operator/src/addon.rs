@@ -1,4 +1,4 @@
-//! Addon: observes an Addon, its source and the clusters, freezes revisions, and writes a ClusterAddon for each cluster.
+//! Addon: observes an Addon, its source and the clusters, freezes revisions, writes a ClusterAddon for each cluster.
 
 pub(crate) mod content;
 mod source;

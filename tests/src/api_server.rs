@@ -66,8 +66,8 @@ impl ApiServer {
     }
 
     /// One of a test's own, without the definitions: a cluster that is looked at from another one. It is reached by
-    /// this machine's own address, since a Cluster's kubeconfig must not lead to the operator's own Pod; so nobody knows
-    /// its token.
+    /// this machine's own address, since a Cluster's kubeconfig must not lead to the operator's own Pod; so its token
+    /// is known to nobody.
     pub async fn bare() -> Result<Self> {
         let token = format!("{:032x}", rand::random::<u128>());
         let server = tokio::task::block_in_place(|| Self::with(Arc::new(Processes::start(own_address()?, token)?)))?;

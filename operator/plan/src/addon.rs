@@ -1,6 +1,7 @@
 //! Addon: decides which clusters have it, and which revision of it each of them may have now.
 
 mod objects;
+mod observed;
 mod problem;
 pub mod revision;
 pub mod rollout;
@@ -13,9 +14,10 @@ use crds::names::{condition, finalizer};
 use crds::{Addon, AddonStatus, Cluster, ClusterAddon, ClusterDeployment, Conditions, ObjectExt, Reason};
 use jiff::Timestamp;
 
-use crate::naming::short_hash;
 use crate::{Next, Plan};
 use objects::{actions, deletions};
+use observed::Selected;
+pub use observed::{Action, Content, Observed};
 pub use problem::Problem;
 use rollout::{Decision, Hold, Member, Standing, decide};
 use selection::{before, labels, selects};
@@ -24,75 +26,6 @@ use selection::{before, labels, selects};
 pub const READ_SOURCE_SECONDS: u64 = 15;
 /// The most that a Secret takes of a revision.
 const LARGEST_CONTENT: usize = 900_000;
-/// The most revisions that are kept at once.
-const MOST_REVISIONS: usize = 60;
-
-/// The revision that the source makes.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Content {
-    /// Its name.
-    pub revision: String,
-    /// Its size as it is kept, in bytes.
-    pub size: usize,
-    /// Whether it is kept already.
-    pub is_kept: bool,
-}
-
-/// What was observed.
-pub struct Observed<'a> {
-    /// The time.
-    pub now: Timestamp,
-    /// The Addon.
-    pub addon: &'a Addon,
-    /// Addons of the namespace.
-    pub addons: &'a [&'a Addon],
-    /// Clusters of the namespace.
-    pub clusters: &'a [&'a Cluster],
-    /// ClusterDeployments of the namespace.
-    pub deployments: &'a [&'a ClusterDeployment],
-    /// ClusterAddons of the namespace.
-    pub cluster_addons: &'a [&'a ClusterAddon],
-    /// What its source makes, or why it makes nothing.
-    pub content: &'a Result<Content, Problem>,
-}
-
-/// What to do.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Action {
-    /// Put the finalizer on the Addon.
-    AddFinalizer,
-    /// Keep the content of the revision of this name.
-    Keep(String),
-    /// Apply a ClusterAddon.
-    Apply(Box<ClusterAddon>),
-    /// Delete a ClusterAddon.
-    Delete(Box<ClusterAddon>),
-    /// Delete the content of the revision of this name, which no cluster has any more.
-    Forget(String),
-    /// Take the finalizer off the Addon.
-    RemoveFinalizer,
-}
-
-/// A cluster that is selected.
-pub(crate) struct Selected<'a> {
-    pub cluster: &'a Cluster,
-    pub there: Option<&'a ClusterAddon>,
-    /// Names of the Addons that come first and are not Ready on it.
-    pub waits_for: Vec<String>,
-}
-
-/// Name of the ClusterAddon of an Addon on a cluster.
-pub fn cluster_addon_name(addon: &str, cluster: &str) -> String {
-    let whole = format!("{addon}-{cluster}");
-    match whole.len() <= 63 && !cluster.contains('.') {
-        true => whole,
-        false => {
-            let cluster: String = cluster.chars().take(14).collect();
-            let cluster = cluster.trim_end_matches(['-', '.']).replace('.', "-");
-            format!("{addon}-{cluster}-{}", short_hash(&[&whole], 6))
-        }
-    }
-}
 
 /// Decides.
 pub fn plan(observed: &Observed<'_>) -> Plan<Action, AddonStatus> {

@@ -1,5 +1,6 @@
 //! ClusterAddon: what is applied to one cluster, put back, and removed, and whether it is healthy.
 
+mod action;
 mod apply;
 pub mod checks;
 pub mod conflict;
@@ -8,55 +9,26 @@ pub mod facts;
 pub mod health;
 mod leaving;
 mod observed;
+mod pace;
 pub mod prepared;
 mod removal;
 mod status;
 
-use crds::cluster_addon::AppliedObject;
 use crds::conditions::Statement;
 use crds::names::{condition, finalizer};
-use crds::{ClusterAddonStatus, Conditions, ObjectExt, Reason};
-use jiff::SignedDuration;
-use serde_json::Value;
+use crds::{ClusterAddonStatus, ObjectExt, Reason};
 
 use crate::addon::Problem;
 use crate::message::count;
-use crate::naming::offset;
 use crate::{Next, Plan};
+pub use action::Action;
+use action::Planned;
 use apply::Work;
 pub use observed::{Contact, DocumentSeen, Leftover, Observed, Seen, State, Trial, Wanted, is_same, leftovers};
+use pace::{ASK_AGAIN_SECONDS, next, resync};
 use prepared::Prepared;
 pub use removal::Deletion;
-use status::Told;
-
-/// When a cluster that did not answer is asked again, if nobody says before that it does.
-const ASK_AGAIN_SECONDS: u64 = 30;
-
-/// What to do.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Action {
-    /// Put the finalizer on the ClusterAddon.
-    AddFinalizer,
-    /// Write down these objects before they are applied.
-    Record(Vec<AppliedObject>),
-    /// Apply the document of this place in the order.
-    Apply {
-        /// Its place.
-        index: usize,
-        /// The object.
-        object: AppliedObject,
-        /// What is applied.
-        manifest: Box<Value>,
-        /// Whether fields are taken over from others.
-        force: bool,
-    },
-    /// Delete an object.
-    Delete(Deletion),
-    /// Take the finalizer off the ClusterAddon.
-    RemoveFinalizer,
-}
-
-type Planned = Plan<Action, ClusterAddonStatus>;
+use status::{Told, number};
 
 /// Decides.
 pub fn plan(observed: &Observed<'_>) -> Planned {
@@ -209,40 +181,6 @@ fn applied(work: &Work, paused: bool) -> Statement {
         return stated(false, Reason::Pruning, format!("{message}, which left the source"));
     }
     stated(true, Reason::Applied, format!("{} as wanted", count(work.inventory.len(), "object")))
-}
-
-/// When to look again: soon while something goes on, and later the longer it does.
-fn next(observed: &Observed<'_>, work: &Work, (applied, healthy): (&Statement, &Statement), paused: bool) -> Next {
-    if paused {
-        return resync(observed);
-    }
-    if !work.now.is_empty() {
-        return Next::after_seconds(1);
-    }
-    match (applied.status, healthy.status) {
-        (Some(true), Some(true)) => resync(observed),
-        (Some(true), _) => Next::after_seconds(pause(observed, condition::HEALTHY)),
-        _ => Next::after_seconds(pause(observed, condition::APPLIED)),
-    }
-}
-
-/// Seconds until one looks again that is not as it should be: a quarter of the time that it has been so, 2 to 30.
-fn pause(observed: &Observed<'_>, type_: &str) -> u64 {
-    let since = observed.object.condition(type_).filter(|there| there.status != "True");
-    let seconds = since.map_or(0, |there| observed.now.as_second() - there.last_transition_time.0.as_second());
-    u64::try_from(seconds / 4).unwrap_or_default().clamp(2, 30)
-}
-
-/// When one that is well is compared again: not all at the same time.
-fn resync(observed: &Observed<'_>) -> Next {
-    let seconds = observed.addon.map_or(600, |addon| addon.spec.resync_seconds);
-    let seconds = u64::try_from(seconds).unwrap_or(600).max(60);
-    let spread: SignedDuration = offset(observed.object.uid(), seconds / 5);
-    Next::after_seconds(seconds - u64::try_from(spread.as_secs()).unwrap_or_default())
-}
-
-fn number(number: usize) -> i32 {
-    i32::try_from(number).unwrap_or(i32::MAX)
 }
 
 #[cfg(test)]

@@ -45,6 +45,19 @@ pub fn run<'a>(
     format!("{cluster}-{}-{}-{attempt}", intent.spec().slug, short_hash(&parts, 6))
 }
 
+/// Name of the ClusterAddon of an Addon on a cluster.
+pub fn cluster_addon(addon: &str, cluster: &str) -> String {
+    let whole = format!("{addon}-{cluster}");
+    match whole.len() <= 63 && !cluster.contains('.') {
+        true => whole,
+        false => {
+            let cluster: String = cluster.chars().take(14).collect();
+            let cluster = cluster.trim_end_matches(['-', '.']).replace('.', "-");
+            format!("{addon}-{cluster}-{}", short_hash(&[&whole], 6))
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::{machine, run};

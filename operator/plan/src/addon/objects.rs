@@ -6,8 +6,12 @@ use crds::names::{finalizer, label};
 use crds::references::{LocalRef, controller_ref};
 use crds::{Addon, ClusterAddon, ClusterAddonSpec, ObjectExt};
 
+use super::observed::{Action, Observed, Selected};
 use super::rollout::Decision;
-use super::{Action, MOST_REVISIONS, Observed, Selected, cluster_addon_name};
+use crate::naming;
+
+/// The most revisions that are kept at once.
+const MOST_REVISIONS: usize = 60;
 
 /// What to do for an Addon that stays, and the revisions that are kept then.
 pub(super) fn actions(
@@ -67,7 +71,7 @@ fn wanted_spec(addon: &Addon, one: &Selected<'_>, given: Option<&String>) -> Clu
 }
 
 fn cluster_addon(addon: &Addon, cluster: &str, spec: ClusterAddonSpec) -> ClusterAddon {
-    let mut object = ClusterAddon::new(&cluster_addon_name(addon.name(), cluster), spec);
+    let mut object = ClusterAddon::new(&naming::cluster_addon(addon.name(), cluster), spec);
     object.metadata.namespace = addon.metadata.namespace.clone();
     object.metadata.owner_references = controller_ref(addon).map(|owner| vec![owner]);
     object.metadata.labels = Some(BTreeMap::from([(label::ADDON.to_owned(), addon.name().to_owned())]));

@@ -7,7 +7,7 @@ use crds::addon::HealthCheck;
 use crds::{AddonSpec, Reason};
 use serde::{Deserialize, Serialize};
 
-use super::Problem;
+use super::problem::Problem;
 use crate::cluster_addon::{checks, documents};
 use crate::naming::short_hash;
 

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crds::{Addon, Cluster, ClusterDeployment, ObjectExt, Reason};
 
-use super::Problem;
+use super::problem::Problem;
 
 /// The labels of a cluster: its own, and those of its ClusterDeployment that it does not have itself.
 pub fn labels(cluster: &Cluster, deployment: Option<&ClusterDeployment>) -> BTreeMap<String, String> {

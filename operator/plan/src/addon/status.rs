@@ -6,10 +6,12 @@ use crds::names::{condition, finalizer};
 use crds::{AddonStatus, ClusterAddon, Conditions, ObjectExt, Reason};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
+use super::observed::{Observed, Selected};
+use super::problem::Problem;
 use super::rollout::{Decision, Hold, Member, Standing};
-use super::{Observed, Problem, Selected, cluster_addon_name};
 use crate::message::{count, cut};
 use crate::moment::day_and_clock;
+use crate::naming;
 
 /// What is shown beside what was observed.
 pub(super) struct Shown<'a> {
@@ -91,7 +93,7 @@ fn ready(observed: &Observed<'_>, selected: &[Selected<'_>], shown: &Shown<'_>) 
         };
         return stated(true, Reason::NoClusters, message);
     }
-    let object = |cluster: &str| cluster_addon_name(addon.name(), cluster);
+    let object = |cluster: &str| naming::cluster_addon(addon.name(), cluster);
     if let Some(Hold::CanaryFailed(cluster, why)) = &shown.decision.held_by {
         let message = format!(
             "canary {cluster} has failed, no other cluster gets the change: ClusterAddon {}: {why}",

@@ -6,7 +6,8 @@ use crds::{Addon, Cluster, ClusterAddon, ClusterDeployment, Reason};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::{Action, Content, Observed, Problem, cluster_addon_name, plan};
+use super::{Action, Content, Observed, Problem, plan};
+use crate::naming::cluster_addon as cluster_addon_name;
 
 const NOW: &str = "2026-01-01T01:00:00Z";
 

@@ -6,10 +6,11 @@ use crds::conditions::Statement;
 use crds::names::{annotation, condition, finalizer};
 use crds::{ObjectExt, Reason};
 
+use super::action::{Action, Planned};
 use super::observed::{Contact, Observed};
+use super::pace::{ASK_AGAIN_SECONDS, pause};
 use super::removal::{Removal, removal};
-use super::status::{self, Told};
-use super::{ASK_AGAIN_SECONDS, Action, Planned, number};
+use super::status::{self, Told, number};
 use crate::attempts::names_generation;
 use crate::message::count;
 use crate::{Next, Plan};
@@ -49,7 +50,7 @@ fn remove(observed: &Observed<'_>, removal: Removal) -> Planned {
         Some(held) => held.clone(),
         None => format!("deleting {first}; {} left", count(removal.left.len(), "object")),
     };
-    let next = Next::after_seconds(super::pause(observed, condition::APPLIED));
+    let next = Next::after_seconds(pause(observed, condition::APPLIED));
     let actions = removal.delete.into_iter().map(Action::Delete).collect();
     told(observed, actions, next, (Reason::RemovingObjects, message), Some(removal.left.len()))
 }

@@ -127,3 +127,8 @@ fn first_unhealthy(prepared: &Prepared, seen: &Seen) -> Result<Option<Unhealthy>
     }
     Ok(first)
 }
+
+/// As a status has it.
+pub(super) fn number(number: usize) -> i32 {
+    i32::try_from(number).unwrap_or(i32::MAX)
+}
