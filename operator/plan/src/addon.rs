@@ -11,7 +11,7 @@ mod status;
 use std::collections::BTreeMap;
 
 use crds::names::{condition, finalizer};
-use crds::{Addon, AddonStatus, Cluster, ClusterAddon, ClusterDeployment, Conditions, ObjectExt, Reason};
+use crds::{Addon, AddonStatus, ClusterAddon, ClusterDeployment, Conditions, ObjectExt, Reason};
 use jiff::Timestamp;
 
 use crate::{Next, Plan};
