@@ -115,7 +115,8 @@ fn is_ready_there(addon: &Addon, there: Option<&ClusterAddon>) -> bool {
 
 /// How a ClusterAddon stands with a revision.
 fn standing(there: &ClusterAddon, revision: &str) -> Standing {
-    if there.spec.revision.as_deref() != Some(revision) {
+    // One that goes is followed by another one.
+    if there.is_deleting() || there.spec.revision.as_deref() != Some(revision) {
         return Standing::Without;
     }
     let status = there.status.as_ref();
@@ -138,7 +139,7 @@ fn member(one: &Selected<'_>, revision: &str) -> Member {
     Member {
         cluster: one.cluster.name().to_owned(),
         reachable: one.cluster.is_true(condition::REACHABLE),
-        may_begin: one.waits_for.is_empty(),
+        may_begin: one.waits_for.is_empty() && one.there.is_none_or(|there| !there.is_deleting()),
         standing: one.there.map_or(Standing::Without, |there| standing(there, revision)),
     }
 }

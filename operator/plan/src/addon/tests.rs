@@ -166,6 +166,18 @@ fn a_cluster_that_is_selected_no_more_loses_it_and_old_revisions_go() {
 }
 
 #[test]
+fn a_cluster_that_is_selected_again_is_not_ready_before_its_former_object_is_gone() {
+    let mut former = there("agent", "a", "new", "ready");
+    former.metadata.deletion_timestamp =
+        Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(NOW.parse().unwrap()));
+    let clusters = vec![cluster("a", true, json!({}))];
+    let mut world = World { clusters, there: vec![former], ..World::default() };
+    check(&world, &addon(json!({})), &[], Reason::RollingOut, "rolling out: 0 of 1 cluster Ready");
+    world.there.clear();
+    check(&world, &addon(json!({})), &["a new"], Reason::RollingOut, "rolling out: 0 of 1 cluster Ready");
+}
+
+#[test]
 fn a_failed_canary_holds_up_the_others_and_a_failed_cluster_is_named() {
     let clusters = vec![cluster("a", true, json!({})), cluster("b", true, json!({}))];
     let world = World { clusters, there: vec![there("agent", "a", "new", "failed")], ..World::default() };
