@@ -80,11 +80,17 @@ pub async fn serves(scenario: &Scenario, cluster: &str, client: &Client, machine
         let rules = scenario.ssh(machine, "iptables-save -t nat | grep -c KUBE-SVC || true").await?;
         ensure!(rules.trim() != "0", "{} has no rules of Services", machine.name());
     }
-    let deployment = scenario.api::<ClusterDeployment>().get(cluster).await?;
-    let addons = deployment.condition(condition::ADDONS_READY).context("there is no AddonsReady")?;
-    let said = addons.status == "True" && addons.message == "coredns is rolled out; the network plugin serves Services";
-    ensure!(said, "AddonsReady is {}: {}", addons.status, addons.message);
-    Ok(())
+    let deployments = scenario.api::<ClusterDeployment>();
+    eventually("AddonsReady is about CoreDNS alone", READY, async || {
+        let deployment = deployments.get(cluster).await?;
+        let addons = deployment.condition(condition::ADDONS_READY).context("there is no AddonsReady")?;
+        let said = format!("AddonsReady is {}: {}", addons.status, addons.message);
+        Ok(match said == "AddonsReady is True: coredns is rolled out; the network plugin serves Services" {
+            true => Look::Done(()),
+            false => Look::Waiting(said),
+        })
+    })
+    .await
 }
 
 async fn runs_on_every_node(client: &Client, nodes: usize) -> Result<()> {

@@ -252,7 +252,7 @@ async fn keeps(world: &World) -> Result<()> {
     world.says("agent-edge", "Deployment default/agent: autoscaler has set .spec.replicas").await?;
     world.says("agent", "1 cluster failed: ClusterAddon agent-edge: Deployment default/agent").await?;
     world.addon("1", json!({"conflicts": "Force"})).await?;
-    world.says("agent", "2 clusters Ready").await?;
+    world.says("agent", "2 clusters Ready version 1").await?;
     let deployment = api(&world.edge.client(), "apps", "Deployment", "deployments", "default").get("agent").await?;
     ensure!(deployment.data["spec"]["replicas"] == 0, "{:?}", deployment.data["spec"]);
     Ok(())
@@ -294,14 +294,14 @@ async fn leaves(world: &World) -> Result<()> {
     let clusters: Api<crds::Cluster> = Api::namespaced(world.metadata.client(), NAMESPACE);
     clusters.patch("edge", &PatchParams::default(), &labelled("other")).await?;
     world.has(&world.edge, "settings", "version", None).await?;
-    world.says("agent", "1 cluster Ready").await?;
+    world.says("agent", "1 cluster Ready version 3").await?;
     clusters.patch("edge", &PatchParams::default(), &labelled("test")).await?;
-    world.says("agent", "2 clusters Ready").await?;
+    world.says("agent", "2 clusters Ready version 3").await?;
     world.addon("3", json!({"deletionPolicy": "Orphan"})).await?;
     world.gone().await?;
     world.has(&world.edge, "settings", "version", Some("3")).await?;
     world.addon("3", json!({})).await?;
-    world.says("agent", "2 clusters Ready").await?;
+    world.says("agent", "2 clusters Ready version 3").await?;
     world.gone().await?;
     for server in [&world.home, &world.edge] {
         world.has(server, "settings", "version", None).await?;
