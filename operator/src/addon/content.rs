@@ -59,8 +59,14 @@ pub(super) async fn keep(ctx: &Context, addon: &Addon, revision: &str, packed: &
 /// Deletes the content of a revision; what is not the Addon's own stays.
 pub(super) async fn forget(ctx: &Context, addon: &Addon, revision: &str) -> Result<(), Error> {
     let name = addon_revision_secret(addon.name(), revision);
-    match live::get::<Secret>(ctx, addon.namespace(), &name).await? {
-        Some(secret) if secret.is_owned_by(addon.uid()) => execute::delete(ctx, &secret, None).await,
+    let there = async || live::get::<Secret>(ctx, addon.namespace(), &name).await;
+    let Some(secret) = there().await?.filter(|secret| secret.is_owned_by(addon.uid())) else { return Ok(()) };
+    execute::delete(ctx, &secret, None).await?;
+    // Nobody looks for it once the status does not name it any more.
+    match there().await? {
+        Some(left) if left.uid() == secret.uid() && !left.is_deleting() => {
+            Err(Error::Failed { action: format!("delete Secret {name}"), source: "it is still there".into() })
+        }
         Some(_) | None => Ok(()),
     }
 }

@@ -47,8 +47,8 @@ fn there(api: &FakeApi) -> Vec<Value> {
     names
 }
 
-async fn survives(world: impl Fn() -> FakeApi, expected: impl Fn(&FakeApi)) {
-    let whole = world();
+async fn survives(world: impl AsyncFn() -> FakeApi, expected: impl Fn(&FakeApi)) {
+    let whole = world().await;
     turns(&whole).await;
     expected(&whole);
     let writes = whole.writes();
@@ -57,15 +57,16 @@ async fn survives(world: impl Fn() -> FakeApi, expected: impl Fn(&FakeApi)) {
     assert_eq!(whole.writes(), writes, "at rest nothing is written: {:?}", whole.requests());
     for number in 0..writes {
         for kind in [Cut::Before, Cut::After] {
-            let api = world();
+            let api = world().await;
             api.cut(Some((number, kind)));
             turns(&api).await;
             api.cut(None);
             turns(&api).await;
             assert_eq!(there(&api), there(&whole), "cut off {kind:?} write {number}: {:?}", api.requests());
         }
-        let api = world();
+        let api = world().await;
         api.conflict(number, 1);
+        turns(&api).await;
         turns(&api).await;
         assert_eq!(there(&api), there(&whole), "refused at write {number}: {:?}", api.requests());
     }
@@ -73,33 +74,36 @@ async fn survives(world: impl Fn() -> FakeApi, expected: impl Fn(&FakeApi)) {
 
 #[tokio::test]
 async fn each_cluster_has_one_object_and_the_revision_is_kept_whoever_is_cut_off() {
-    survives(world, |api| {
-        let objects: Vec<ClusterAddon> = api.list("clusteraddons");
-        let given: Vec<(&str, bool)> = objects
-            .iter()
-            .map(|object| (object.spec.cluster_ref.name.as_str(), object.spec.revision.is_some()))
-            .collect();
-        assert_eq!(given, [("a", true), ("b", true), ("dead", false)]);
-        let revision = objects[0].spec.revision.clone().unwrap();
-        let secret = api.get(&format!("secrets/fleet/agent-{revision}")).unwrap();
-        assert_eq!(
-            (&secret["immutable"], &secret["metadata"]["ownerReferences"][0]["name"]),
-            (&json!(true), &json!("agent"))
-        );
-        let says = |object: &ClusterAddon| object.status.as_ref().unwrap().message.clone().unwrap();
-        assert_eq!(says(&objects[0]), "Cluster a does not answer; it goes on when it does");
-        assert_eq!(says(&objects[2]), "waiting for its turn in the rollout");
-        let addon: Addon = api.list("addons").remove(0);
-        assert_eq!(addon.metadata.finalizers.unwrap(), ["clusterwright.dev/addon-removed"]);
-    })
+    survives(
+        async || world(),
+        |api| {
+            let objects: Vec<ClusterAddon> = api.list("clusteraddons");
+            let given: Vec<(&str, bool)> = objects
+                .iter()
+                .map(|object| (object.spec.cluster_ref.name.as_str(), object.spec.revision.is_some()))
+                .collect();
+            assert_eq!(given, [("a", true), ("b", true), ("dead", false)]);
+            let revision = objects[0].spec.revision.clone().unwrap();
+            let secret = api.get(&format!("secrets/fleet/agent-{revision}")).unwrap();
+            assert_eq!(
+                (&secret["immutable"], &secret["metadata"]["ownerReferences"][0]["name"]),
+                (&json!(true), &json!("agent"))
+            );
+            let says = |object: &ClusterAddon| object.status.as_ref().unwrap().message.clone().unwrap();
+            assert_eq!(says(&objects[0]), "Cluster a does not answer; it goes on when it does");
+            assert_eq!(says(&objects[2]), "waiting for its turn in the rollout");
+            let addon: Addon = api.list("addons").remove(0);
+            assert_eq!(addon.metadata.finalizers.unwrap(), ["clusterwright.dev/addon-removed"]);
+        },
+    )
     .await;
 }
 
 #[tokio::test]
 async fn an_edit_of_the_source_keeps_another_revision_and_forgets_the_one_that_no_cluster_has() {
-    let edited = || {
+    let edited = async || {
         let api = world();
-        futures::executor::block_on(turns(&api));
+        turns(&api).await;
         api.edit("configmaps/fleet/agent", |object| {
             object["data"]["a.yaml"] = json!("{apiVersion: v1, kind: ConfigMap, metadata: {name: y}}");
         });
@@ -120,9 +124,9 @@ async fn an_edit_of_the_source_keeps_another_revision_and_forgets_the_one_that_n
 
 #[tokio::test]
 async fn an_addon_that_is_deleted_waits_for_a_dead_cluster_until_it_is_forgotten() {
-    let going = || {
+    let going = async || {
         let api = world();
-        futures::executor::block_on(turns(&api));
+        turns(&api).await;
         api.edit("clusteraddons/fleet/agent-dead", |object| {
             object["metadata"]["finalizers"] = json!(["clusterwright.dev/objects-removed"]);
             object["status"]["inventory"] =
@@ -141,7 +145,7 @@ async fn an_addon_that_is_deleted_waits_for_a_dead_cluster_until_it_is_forgotten
         assert_eq!(api.list::<Addon>("addons").len(), 1);
     })
     .await;
-    let api = going();
+    let api = going().await;
     turns(&api).await;
     api.edit("clusteraddons/fleet/agent-dead", |object| {
         let generation = object["metadata"]["generation"].to_string();
