@@ -35,11 +35,16 @@ fn unpack(packed: &[u8]) -> Result<Revision, String> {
     serde_json::from_slice(&text).map_err(|error| error.to_string())
 }
 
-/// Whether the content of a revision is there, and the Addon's own.
-pub(super) async fn is_kept(ctx: &Context, addon: &Addon, revision: &str) -> Result<bool, Error> {
+/// The Secret with the content of a revision, if it is there and the Addon's own.
+async fn kept(ctx: &Context, addon: &Addon, revision: &str) -> Result<Option<Secret>, Error> {
     let name = addon_revision_secret(addon.name(), revision);
     let found = live::get::<Secret>(ctx, addon.namespace(), &name).await?;
-    Ok(found.is_some_and(|secret| secret.is_owned_by(addon.uid())))
+    Ok(found.filter(|secret| secret.is_owned_by(addon.uid())))
+}
+
+/// Whether the content of a revision is there, and the Addon's own.
+pub(super) async fn is_kept(ctx: &Context, addon: &Addon, revision: &str) -> Result<bool, Error> {
+    Ok(kept(ctx, addon, revision).await?.is_some())
 }
 
 /// Keeps the content of a revision.
@@ -58,14 +63,13 @@ pub(super) async fn keep(ctx: &Context, addon: &Addon, revision: &str, packed: &
 
 /// Deletes the content of a revision; what is not the Addon's own stays.
 pub(super) async fn forget(ctx: &Context, addon: &Addon, revision: &str) -> Result<(), Error> {
-    let name = addon_revision_secret(addon.name(), revision);
-    let there = async || live::get::<Secret>(ctx, addon.namespace(), &name).await;
-    let Some(secret) = there().await?.filter(|secret| secret.is_owned_by(addon.uid())) else { return Ok(()) };
+    let Some(secret) = kept(ctx, addon, revision).await? else { return Ok(()) };
     execute::delete(ctx, &secret, None).await?;
     // Nobody looks for it once the status does not name it any more.
-    match there().await? {
+    match kept(ctx, addon, revision).await? {
         Some(left) if left.uid() == secret.uid() && !left.is_deleting() => {
-            Err(Error::Failed { action: format!("delete Secret {name}"), source: "it is still there".into() })
+            let action = format!("delete Secret {}", secret.name());
+            Err(Error::Failed { action, source: "it is still there".into() })
         }
         Some(_) | None => Ok(()),
     }
@@ -74,8 +78,7 @@ pub(super) async fn forget(ctx: &Context, addon: &Addon, revision: &str) -> Resu
 /// The content of a revision of an Addon; or why it cannot be read.
 pub(crate) async fn read(ctx: &Context, addon: &Addon, revision: &str) -> Result<Result<Revision, String>, Error> {
     let name = addon_revision_secret(addon.name(), revision);
-    let found = live::get::<Secret>(ctx, addon.namespace(), &name).await?;
-    let Some(secret) = found.filter(|secret| secret.is_owned_by(addon.uid())) else {
+    let Some(secret) = kept(ctx, addon, revision).await? else {
         return Ok(Err(format!("Secret {name}, which has the content of the revision, is not there")));
     };
     let data = secret.data.unwrap_or_default();
