@@ -55,7 +55,7 @@ impl Registry {
 
     /// Lets requests to the image's registry have the login that there is for it.
     pub async fn log_in(&self, image: &Reference) -> RegistryAuth {
-        let login = self.logins.of(image.resolve_registry());
+        let login = self.logins.login_for(image.resolve_registry());
         self.client.store_auth_if_needed(image.resolve_registry(), &login).await;
         login
     }
@@ -108,7 +108,7 @@ impl Logins {
         serde_json::from_slice(&std::fs::read(&path).with_context(reading)?).with_context(reading)
     }
 
-    fn of(&self, registry: &str) -> RegistryAuth {
+    fn login_for(&self, registry: &str) -> RegistryAuth {
         let names =
             if registry == "index.docker.io" { vec!["https://index.docker.io/v1/", registry] } else { vec![registry] };
         let found = names.iter().find_map(|name| self.auths.get(*name));
@@ -133,10 +133,10 @@ mod tests {
             "helped.example": {},
         }, "credsStore": "pass"});
         let logins: Logins = serde_json::from_value(text).unwrap();
-        assert_eq!(logins.of("r.example:5000"), RegistryAuth::Basic("me".into(), "a:b".into()));
-        assert_eq!(logins.of("index.docker.io"), RegistryAuth::Basic("hub".into(), "x".into()));
+        assert_eq!(logins.login_for("r.example:5000"), RegistryAuth::Basic("me".into(), "a:b".into()));
+        assert_eq!(logins.login_for("index.docker.io"), RegistryAuth::Basic("hub".into(), "x".into()));
         for other in ["r.example", "helped.example"] {
-            assert_eq!(logins.of(other), RegistryAuth::Anonymous, "{other}");
+            assert_eq!(logins.login_for(other), RegistryAuth::Anonymous, "{other}");
         }
     }
 }
