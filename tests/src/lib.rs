@@ -22,6 +22,7 @@ pub mod report;
 pub mod restores;
 pub mod rights;
 pub mod scenario;
+pub mod spare_host;
 pub mod upgrades;
 pub mod variables;
 pub mod volume;

@@ -11,9 +11,9 @@ use crds::machine_request::RequestAnswer;
 use crds::{ClusterDeployment, Conditions, Host, HostPool, MachineRequest};
 use e2e::api_server::ApiServer;
 use e2e::operator_process::Operator;
-use jiff::Timestamp;
+use e2e::spare_host;
 use k8s_openapi::api::core::v1::Namespace;
-use kube::api::{Api, ListParams, Patch, PatchParams, PostParams};
+use kube::api::{Api, ListParams, PostParams};
 use kube::{Client, ResourceExt};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -32,39 +32,14 @@ fn object<K: DeserializeOwned>(value: Value) -> Result<K> {
     serde_json::from_value(value).context("no such object")
 }
 
-/// A spare Host, as if a probe had just found it clean.
-async fn spare(client: &Client, number: u8) -> Result<()> {
-    let name = format!("spare-{number}");
-    let key = format!("ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GK{number:02}");
-    let hosts: Api<Host> = Api::namespaced(client.clone(), NAMESPACE);
-    let host = json!({
-        "apiVersion": "clusterwright.dev/v1alpha1", "kind": "Host", "metadata": {"name": name, "labels": {"size": "large"}},
-        "spec": {
-            "address": format!("10.98.0.{number}"),
-            "ssh": {"credentialsRef": {"name": "fleet-ssh"}, "hostKeys": [key]},
-        },
-    });
-    hosts.create(&PostParams::default(), &object(host)?).await?;
-    let now = Timestamp::from_second(Timestamp::now().as_second())?.to_string();
-    let state = |type_: &str| json!({"type": type_, "status": "True", "reason": "ByHand", "message": "", "observedGeneration": 1, "lastTransitionTime": now});
-    let conditions = ["Ready", "Reachable", "HostKeyVerified", "Clean"].map(state);
-    // As if by a probe since an operator has taken the Lease, which one does later, and which a guard has answered.
-    let asked = Timestamp::from_second(Timestamp::now().as_second() + 3600)?.to_string();
-    let status = json!({"status": {
-        "phase": "Available", "askedSince": asked, "cleanedEpoch": 0, "lastProbeAt": now, "lastProbeRun": "by-hand", "conditions": conditions,
-        "fence": {"epoch": 0, "token": 0},
-    }});
-    hosts.patch_status(&name, &PatchParams::default(), &Patch::Merge(status)).await?;
-    Ok(())
-}
-
 /// A namespace with the spare Hosts, and a cluster whose control plane is none of them.
 async fn pool(client: &Client) -> Result<()> {
     let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}});
     let namespaces: Api<Namespace> = Api::all(client.clone());
     namespaces.create(&PostParams::default(), &object(namespace)?).await?;
     for number in 1..=HOSTS {
-        spare(client, number).await?;
+        spare_host::create(client, NAMESPACE, number, &format!("10.98.0.{number}"), &[("size", "large")].into())
+            .await?;
     }
     let deployments: Api<ClusterDeployment> = Api::namespaced(client.clone(), NAMESPACE);
     let deployment = json!({

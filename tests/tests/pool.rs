@@ -8,9 +8,9 @@ use anyhow::{Context, Result, ensure};
 use crds::{ClusterDeployment, Host, Machine, MachineSet, conditions};
 use e2e::api_server::ApiServer;
 use e2e::operator_process::Operator;
-use jiff::Timestamp;
+use e2e::spare_host;
 use k8s_openapi::api::core::v1::Namespace;
-use kube::api::{Api, ListParams, Patch, PatchParams, PostParams};
+use kube::api::{Api, ListParams, PostParams};
 use kube::{Client, ResourceExt};
 use nix::sys::signal::Signal;
 use serde::de::DeserializeOwned;
@@ -22,34 +22,6 @@ const DEADLINE: Duration = Duration::from_secs(120);
 
 fn object<K: DeserializeOwned>(value: Value) -> Result<K> {
     serde_json::from_value(value).context("no such object")
-}
-
-/// A spare Host, as if a probe had just found it clean.
-async fn spare(client: &Client, number: u8) -> Result<()> {
-    let name = format!("spare-{number}");
-    let key = format!("ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJ{number}");
-    let hosts: Api<Host> = Api::namespaced(client.clone(), NAMESPACE);
-    let host = json!({
-        "apiVersion": "clusterwright.dev/v1alpha1", "kind": "Host", "metadata": {"name": name},
-        "spec": {
-            "address": format!("10.99.0.{number}"),
-            "ssh": {"credentialsRef": {"name": "fleet-ssh"}, "hostKeys": [key]},
-        },
-    });
-    hosts.create(&PostParams::default(), &object(host)?).await?;
-    let now = Timestamp::from_second(Timestamp::now().as_second())?.to_string();
-    let state = |type_: &str| json!({"type": type_, "status": "True", "reason": "ByHand", "message": "", "observedGeneration": 1, "lastTransitionTime": now});
-    let conditions = ["Ready", "Reachable", "HostKeyVerified", "Clean"].map(state);
-    // As if by a probe since an operator has taken the Lease, which one does later, and which a guard has answered: a
-    // cluster none of whose machines answers is held until somebody approves.
-    let asked = Timestamp::from_second(Timestamp::now().as_second() + 3600)?.to_string();
-    let status = json!({"status": {
-        "phase": "Available", "askedSince": asked, "cleanedEpoch": 0, "lastProbeAt": now, "lastProbeRun": "by-hand", "conditions": conditions,
-        "fence": {"epoch": 0, "token": 0},
-    }});
-    let patch = Patch::Merge(status);
-    hosts.patch_status(&name, &PatchParams::default(), &patch).await?;
-    Ok(())
 }
 
 /// One control plane and one worker.
@@ -102,7 +74,7 @@ async fn two_clusters_race_for_a_pool_of_three_and_the_leader_is_killed_row_10()
     let namespaces: Api<Namespace> = Api::all(client.clone());
     namespaces.create(&PostParams::default(), &object(namespace)?).await?;
     for number in 1..=3 {
-        spare(&client, number).await?;
+        spare_host::create(&client, NAMESPACE, number, &format!("10.99.0.{number}"), &[].into()).await?;
     }
     let first = Operator::start(&server, "operator-a", NAMESPACE)?;
     first.answers("/readyz", "ok: leads").await?;
