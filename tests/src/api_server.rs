@@ -167,12 +167,9 @@ impl ApiServer {
 
     /// What a program needs that speaks HTTP to it with all rights: its URL, a file with its certificate, and one with
     /// a token.
-    pub fn for_programs(&self) -> Result<(String, PathBuf, PathBuf)> {
+    pub fn for_programs(&self) -> (String, PathBuf, PathBuf) {
         let directory = self.processes.directory.path();
-        let token = directory.join("token");
-        std::fs::write(&token, TOKEN)?;
-        let url = format!("https://127.0.0.1:{}", self.processes.port);
-        Ok((url, directory.join("certs/apiserver.crt"), token))
+        (self.processes.url(), directory.join("certs/apiserver.crt"), directory.join("token"))
     }
 
     /// A kubeconfig as a Cluster takes it: its certificate is checked.
@@ -275,6 +272,7 @@ impl Processes {
             tokens.push_str(&format!("{},{user},{user},system:masters\n", token_of(user)));
         }
         std::fs::write(path.join("tokens.csv"), tokens)?;
+        std::fs::write(path.join("token"), &token)?;
         let policy = serde_json::json!({
             "apiVersion": "audit.k8s.io/v1", "kind": "Policy", "omitStages": ["RequestReceived"],
             "rules": [{"level": "Metadata", "users": AUDITED}, {"level": "None"}],

@@ -87,7 +87,7 @@ pub fn assert_literal(rendered: &Value, text: &str) {
     check("/containerd_mirror_files/0/content", json!(mirror));
     check("/containerd_programs/0/version", json!(text));
     check("/containerd_programs/0/directory", json!(text));
-    check("/containerd_images/1/name", json!(format!("{text}/kube-proxy")));
+    check("/containerd_images/2/name", json!(format!("{text}/kube-proxy")));
     contains(rendered, "/containerd_unit", &format!("ExecStart={text}/containerd\n"));
     check("/kubelet_label_text", json!(format!("{text}={text}")));
     check("/kubelet_taints/0", json!({"key": text, "value": text, "effect": "NoSchedule"}));
