@@ -109,6 +109,18 @@ pub const COMPONENTS: &[Component] = &[
         variables: &[("main.Version", "v{v}")],
         minor: None,
     },
+    // What charts are installed with. It is in no bundle: the executor's image has it.
+    Component {
+        name: "helm",
+        version: "4.3.1",
+        folder: "helm-4",
+        module: "helm.sh/helm/v4",
+        programs: &[("helm", "helm.sh/helm/v4/cmd/helm")],
+        cgo: false,
+        tags: "",
+        variables: &[("helm.sh/helm/v4/internal/version.version", "v{v}")],
+        minor: None,
+    },
 ];
 
 /// What `make backups` needs beside them: another S3 server, since what one accepts another may not.
