@@ -8,11 +8,15 @@ use std::path::Path;
 use anyhow::{Context, Result, bail, ensure};
 use serde::Deserialize;
 
-use crate::index::Kind;
+use crate::index::{Artifact, Index, Kind};
+use crate::packages::{Distribution, Package, Repository};
 use crate::place;
 use crate::version::{minor, rank};
 
 const SOURCES: &str = include_str!("../catalogue/sources.yaml");
+const DISTRIBUTIONS: &str = include_str!("../catalogue/distributions.yaml");
+/// Files of a catalogue that are not named for a minor.
+const OTHERS: [&str; 2] = ["sources", "distributions"];
 const MINORS: [(&str, &str); 3] = [
     ("1.34", include_str!("../catalogue/1.34.yaml")),
     ("1.35", include_str!("../catalogue/1.35.yaml")),
@@ -24,6 +28,7 @@ const MINORS: [(&str, &str); 3] = [
 pub struct Catalogue {
     sources: Sources,
     minors: BTreeMap<String, BTreeMap<String, String>>,
+    distributions: BTreeMap<String, Distribution>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -64,13 +69,45 @@ pub enum Origin {
     Url { kind: Kind, url: String, checksums: Option<String> },
     /// An image of a registry.
     Registry { reference: String },
+    /// A package of a distribution, with the digest in the list that it signs.
+    Package { os: String, url: String, sha256: String },
+}
+
+impl Wanted {
+    /// A package of a repository.
+    pub fn package(repository: Repository<'_>, package: &Package) -> Self {
+        Self {
+            name: package.name.clone(),
+            version: package.version.clone(),
+            arch: repository.arch.to_owned(),
+            path: format!("{}/{}", repository.directory(), package.file),
+            origin: Origin::Package {
+                os: repository.os.to_owned(),
+                url: package.url.clone(),
+                sha256: package.sha256.clone(),
+            },
+        }
+    }
+
+    /// The operating system that it is for.
+    pub fn os(&self) -> &str {
+        if let Origin::Package { os, .. } = &self.origin { os } else { "linux" }
+    }
+
+    /// Its entry of the index, if it has one.
+    pub fn known<'a>(&self, index: &'a Index) -> Option<&'a Artifact> {
+        match &self.origin {
+            Origin::Package { .. } => index.artifacts.iter().find(|it| it.is_in_repository() && it.path == self.path),
+            _ => index.find(&self.name, &self.version, &self.arch),
+        }
+    }
 }
 
 impl Catalogue {
     /// The catalogue that came with this program.
     pub fn built_in() -> Result<Self> {
         let minors = MINORS.map(|(minor, text)| (minor.to_owned(), text.to_owned()));
-        Self::parse(SOURCES, &minors)
+        Self::parse(SOURCES, &minors, DISTRIBUTIONS)
     }
 
     /// The catalogue in a folder of the same form.
@@ -81,14 +118,17 @@ impl Catalogue {
         for entry in fs::read_dir(folder).with_context(reading)? {
             let path = entry.with_context(reading)?.path();
             let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-            if path.extension().is_some_and(|ending| ending == "yaml") && name != "sources" {
+            if path.extension().is_some_and(|ending| ending == "yaml") && !OTHERS.contains(&name.as_str()) {
                 minors.push((name, read(&path)?));
             }
         }
-        Self::parse(&read(&folder.join("sources.yaml"))?, &minors)
+        let distributions = folder.join("distributions.yaml");
+        // It may have none.
+        let distributions = if distributions.exists() { read(&distributions)? } else { "{}".to_owned() };
+        Self::parse(&read(&folder.join("sources.yaml"))?, &minors, &distributions)
     }
 
-    fn parse(sources: &str, minors: &[(String, String)]) -> Result<Self> {
+    fn parse(sources: &str, minors: &[(String, String)], distributions: &str) -> Result<Self> {
         let sources: Sources = serde_yaml::from_str(sources).context("sources.yaml cannot be read")?;
         let mut tables = BTreeMap::new();
         for (name, text) in minors {
@@ -103,7 +143,8 @@ impl Catalogue {
             }
             tables.insert(name.clone(), table);
         }
-        Ok(Self { sources, minors: tables })
+        let distributions = serde_yaml::from_str(distributions).context("distributions.yaml cannot be read")?;
+        Ok(Self { sources, minors: tables, distributions })
     }
 
     /// Minors of Kubernetes that there are versions for, oldest first.
@@ -136,6 +177,13 @@ impl Catalogue {
             wanted.push(self.component(name, version, arch)?);
         }
         Ok(wanted)
+    }
+
+    /// The distribution that machines name so.
+    pub fn distribution(&self, os: &str) -> Result<&Distribution> {
+        let known: Vec<&str> = self.distributions.keys().map(String::as_str).collect();
+        let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+        self.distributions.get(os).with_context(|| format!("the catalogue has no packages of {os}, but of {known}"))
     }
 
     /// One component in that version.
@@ -197,6 +245,7 @@ mod tests {
         let texts = wanted.iter().flat_map(|it| match &it.origin {
             Origin::Url { url, checksums, .. } => vec![url.clone(), checksums.clone().unwrap()],
             Origin::Registry { reference } => vec![reference.clone()],
+            Origin::Package { .. } => vec![],
         });
         for text in texts {
             assert!(!text.contains('{') && !text.contains('}') && !text.contains("vv"), "{text}");
@@ -217,6 +266,32 @@ mod tests {
         let coredns = of("registry.k8s.io/coredns/coredns");
         assert_eq!(coredns.version, "v1.14.7");
         assert_eq!(coredns.origin, Origin::Registry { reference: "docker.io/coredns/coredns:1.14.7".into() });
+    }
+
+    /// The roles' own lists, as Ansible reads them.
+    #[test]
+    fn the_packages_are_those_that_the_roles_install() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../executor/ansible/roles/variables/defaults/main.yml");
+        let defaults: BTreeMap<String, serde_yaml::Value> =
+            serde_yaml::from_str(&fs::read_to_string(path).unwrap()).unwrap();
+        let names = |variable: &str| -> Vec<String> { serde_yaml::from_value(defaults[variable].clone()).unwrap() };
+        let mut expected = [names("bootstrap_os_packages"), names("bootstrap_os_load_balancer_packages")].concat();
+        expected.sort();
+        let catalogue = Catalogue::built_in().unwrap();
+        for (os, distribution) in &catalogue.distributions {
+            assert_eq!(distribution.packages, expected, "{os}");
+            for (arch, lines) in &distribution.sources {
+                assert!(["amd64", "arm64"].contains(&arch.as_str()), "{os}");
+                assert!(lines.iter().all(|line| line.starts_with("deb [signed-by={keyring}] http")), "{os}: {lines:?}");
+            }
+        }
+        assert!(
+            catalogue
+                .distribution("debian9")
+                .unwrap_err()
+                .to_string()
+                .ends_with("of debian12, debian13, ubuntu22.04, ubuntu24.04")
+        );
     }
 
     #[test]

@@ -8,6 +8,7 @@ use anyhow::{Context, Result, bail, ensure};
 use crate::diff::{Difference, diff};
 use crate::digest::{self, Hashing};
 use crate::index::{self, Artifact, Index};
+use crate::packages::{self, Repository};
 use crate::publish::publish;
 
 /// What came of it.
@@ -53,6 +54,10 @@ pub fn plan(incoming: &[u8], place: &str, bundle: &Path, promised: Option<&str>)
     let before = Index::read_or_new(bundle)?;
     let mut after = before.clone();
     let mut needed = Vec::new();
+    for (os, arch) in packages::repositories(&incoming) {
+        // A repository is signed as a whole: that of two which came last is the one that there is.
+        after.replace_repository(Repository { os: &os, arch: &arch }, Vec::new())?;
+    }
     for artifact in incoming.artifacts {
         let known = before.artifacts.iter().find(|known| known.key() == artifact.key());
         if let Some(known) = known.filter(|known| known.sha256.eq_ignore_ascii_case(&artifact.sha256)) {
@@ -61,6 +66,7 @@ pub fn plan(incoming: &[u8], place: &str, bundle: &Path, promised: Option<&str>)
             if !fs::metadata(path).is_ok_and(|found| found.len() == known.size) {
                 needed.push(Needed { artifact: known.clone(), source: artifact.path });
             }
+            after.insert(known.clone())?;
             continue;
         }
         after.insert(artifact.clone()).context("nothing was imported")?;

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::digest::{self, is_digest};
+use crate::packages::Repository;
 use crate::place::is_below;
 use crate::publish::publish_json;
 use crate::version::{Rank, rank, same};
@@ -43,7 +44,7 @@ pub struct Artifact {
     pub kind: Kind,
     /// The version; of an image, its tag.
     pub version: String,
-    /// Operating system: `linux`.
+    /// Operating system: `linux`; of a package its distribution, e.g. `debian12`.
     #[serde(default = "linux")]
     pub os: String,
     /// Architecture as Kubernetes names it, e.g. `amd64`. Empty: any.
@@ -75,6 +76,10 @@ pub enum Kind {
     Archive,
     /// An image's archive, as `ctr images import` takes it.
     Image,
+    /// A package of the operating system that `os` names; machines take it through its repository.
+    Package,
+    /// What tells apt of such packages: the list, the signed release, the key.
+    Repository,
     /// Something that machines do not take by name, and leave alone.
     #[serde(untagged)]
     Other(String),
@@ -151,6 +156,12 @@ impl Index {
         Ok(())
     }
 
+    /// Puts these packages, and what tells apt of them, in the place of all that there was of a repository.
+    pub fn replace_repository(&mut self, repository: Repository<'_>, artifacts: Vec<Artifact>) -> Result<()> {
+        self.artifacts.retain(|artifact| !repository.holds(artifact));
+        artifacts.into_iter().try_for_each(|artifact| self.insert(artifact))
+    }
+
     /// Versions of Kubernetes that are there, oldest first.
     pub fn kubernetes_versions(&self) -> Vec<String> {
         let kubelets = self.artifacts.iter().filter(|artifact| artifact.name == "kubelet");
@@ -185,6 +196,13 @@ impl Artifact {
         }
     }
 
+    /// The same for the machines of a distribution.
+    pub fn of_repository(mut self, repository: Repository<'_>) -> Self {
+        repository.os.clone_into(&mut self.os);
+        repository.arch.clone_into(&mut self.arch);
+        self
+    }
+
     /// What it is known by; no two artifacts of an index have the same.
     pub fn key(&self) -> (&str, Rank<'_>, &str, &str) {
         (&self.name, rank(&self.version), &self.os, &self.arch)
@@ -193,6 +211,11 @@ impl Artifact {
     /// Whether machines of that architecture take it.
     pub fn serves(&self, arch: &str) -> bool {
         self.os == "linux" && (self.arch.is_empty() || self.arch == arch)
+    }
+
+    /// Whether it is part of a repository of packages, which is replaced as a whole: no cluster has frozen it.
+    pub fn is_in_repository(&self) -> bool {
+        matches!(self.kind, Kind::Package | Kind::Repository)
     }
 
     /// Fails if another file has that SHA-256: clusters have frozen the one that is there.

@@ -9,6 +9,7 @@ pub mod image;
 pub mod import;
 pub mod index;
 pub mod lock;
+pub mod packages;
 pub mod place;
 pub mod prune;
 pub mod publish;

@@ -33,8 +33,8 @@ pub struct Lock {
 pub struct LockedFile {
     /// 64 lower-case hexadecimal digits.
     pub sha256: String,
-    /// URL of upstream's checksum file that had this digest when it was locked. Absent: the digest was trusted on first
-    /// use.
+    /// URL of upstream's checksum file that had this digest when it was locked, or the list that a distribution signs.
+    /// Absent: the digest was trusted on first use.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checksums: Option<String>,
 }

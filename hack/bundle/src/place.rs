@@ -6,7 +6,7 @@ use std::path::{Component, Path};
 use anyhow::{Context, Result};
 
 /// The directories of artifacts. Nothing else in a bundle is ever removed.
-pub const DIRECTORIES: [&str; 2] = ["files", "images"];
+pub const DIRECTORIES: [&str; 3] = ["files", "images", "os"];
 
 /// Whether it is a path that stays below the directory that it is joined to.
 pub fn is_below(path: &str) -> bool {
@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn files_below_the_two_directories_are_found_and_nothing_else() {
+    fn files_below_the_directories_are_found_and_nothing_else() {
         let dir = tempfile::tempdir().unwrap();
         for path in ["files/b", "images/registry.k8s.io/a.tar", "bundle.lock"] {
             let path = dir.path().join(path);

@@ -65,6 +65,8 @@ pub fn router(built: &Path) -> Result<Router> {
                     site.add_file(&url, checksums.as_deref(), file, &found.sha256)?;
                 }
                 Origin::Registry { reference } => site.add_image(&reference, &file)?,
+                // Debian's own servers have them.
+                Origin::Package { .. } => {}
             }
         }
     }

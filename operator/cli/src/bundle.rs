@@ -14,6 +14,7 @@ mod add;
 mod create;
 mod import;
 mod inspect;
+mod packages;
 mod prune;
 mod push;
 mod serve;
@@ -27,7 +28,7 @@ pub enum BundleCommand {
     Verify(inspect::Verify),
     /// Say what differs between two bundles; exits with 1 if something does
     Diff(inspect::Diff),
-    /// Add a component, an image or programs that were built elsewhere
+    /// Add a component, an image, packages, or programs that were built elsewhere
     #[command(subcommand)]
     Add(add::Add),
     /// Remove what is not needed any more

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use ::bundle::catalogue::{Origin, Wanted};
 use ::bundle::digest;
-use ::bundle::index::Artifact;
+use ::bundle::index::{Artifact, Kind};
 use ::bundle::lock::Lock;
 use anyhow::{Context, Result, bail};
 use bytes::Bytes;
@@ -21,7 +21,8 @@ mod options;
 pub mod registry;
 mod retry;
 
-use mirror::Mirror;
+use file::Published;
+pub use mirror::Mirror;
 pub use options::{Connection, DownloadOptions};
 use registry::Registry;
 
@@ -61,7 +62,7 @@ pub struct Brought {
 pub enum Trust {
     /// The lock.
     Lock,
-    /// Upstream's checksum file at this URL.
+    /// Upstream's checksum file at this URL, or the list that a distribution signs.
     Checksums(String),
     /// Nothing: it is the first.
     FirstUse,
@@ -75,7 +76,7 @@ impl Downloads {
         let downloads = Self {
             client: options.connection.client()?,
             registry: options.connection.registry()?,
-            mirror: Mirror { files: options.mirror.clone(), images: options.image_mirror.clone() },
+            mirror: options.mirror(),
             bundle: bundle.to_owned(),
             lock: Mutex::new(Lock::read(&lock_path)?),
             lock_path,
@@ -113,11 +114,16 @@ impl Downloads {
 
     /// Sees to it that the artifact is in the bundle, and says so. `known` is its entry of the index, if it has one.
     pub async fn bring(&self, wanted: &Wanted, known: Option<&Artifact>) -> Result<Brought> {
-        let name = format!("{} {} linux/{}", wanted.name, wanted.version, wanted.arch);
+        let name = format!("{} {} {}/{}", wanted.name, wanted.version, wanted.os(), wanted.arch);
         let bar = self.progress.bar(&name);
         let brought = match &wanted.origin {
             Origin::Url { kind, url, checksums } => {
-                self.bring_file(wanted, (kind, url, checksums.as_deref()), known, &bar).await
+                let published = checksums.as_deref().map_or(Published::Nowhere, Published::At);
+                self.bring_file(wanted, (kind, url, published), known, &bar).await
+            }
+            Origin::Package { os, url, sha256 } => {
+                let published = Published::As { sha256, by: format!("the list that {os} signs") };
+                self.bring_file(wanted, (&Kind::Package, url, published), known, &bar).await
             }
             Origin::Registry { reference } => self.bring_image(wanted, reference, known, &bar).await,
         };
@@ -144,7 +150,7 @@ impl Downloads {
 /// What the lock calls it.
 fn key(wanted: &Wanted) -> String {
     match &wanted.origin {
-        Origin::Url { url, .. } => url.clone(),
+        Origin::Url { url, .. } | Origin::Package { url, .. } => url.clone(),
         Origin::Registry { reference } => ::bundle::lock::image_key(reference, &wanted.arch),
     }
 }

@@ -12,10 +12,11 @@ use anyhow::{Context, Result, bail, ensure};
 use clap::{Args, Subcommand};
 
 use super::create::{bring_all, catalogue, say_first_use};
+use super::packages::{self, PackageOptions};
 use super::{Arch, clear_partial, hold, parse_component, say_index};
 use crate::download::DownloadOptions;
 
-/// Add a component, an image or programs that were built elsewhere.
+/// Add a component, an image, packages, or programs that were built elsewhere.
 #[derive(Debug, Subcommand)]
 pub enum Add {
     /// Download another version of a component, e.g. etcd=3.6.17
@@ -26,6 +27,8 @@ pub enum Add {
     Archive(AddArchive),
     /// Take programs that were built elsewhere: FOLDER/COMPONENT/VERSION/bin/PROGRAM
     Programs(AddPrograms),
+    /// Download the packages that machines install, and sign a repository of them
+    Packages(AddPackages),
 }
 
 /// Download another version of a component
@@ -76,6 +79,23 @@ pub struct AddPrograms {
     target: Target,
 }
 
+/// Download the packages that machines install
+#[derive(Debug, Args)]
+pub struct AddPackages {
+    /// Operating systems of machines, as /etc/os-release has ID and VERSION_ID: debian12
+    #[arg(required = true, value_name = "OS")]
+    os: Vec<String>,
+    #[command(flatten)]
+    target: Target,
+    /// A folder with another catalogue than the one that comes with this program
+    #[arg(long, value_name = "FOLDER")]
+    catalogue: Option<PathBuf>,
+    #[command(flatten)]
+    packages: PackageOptions,
+    #[command(flatten)]
+    downloads: DownloadOptions,
+}
+
 /// What it is added to
 #[derive(Debug, Args)]
 pub struct Target {
@@ -107,6 +127,7 @@ impl Add {
                 let wanted: Vec<Wanted> = pairs.map(|((name, tag), arch)| image(name, tag, arch)).collect();
                 download(&it.target, &wanted, &it.downloads).await
             }
+            Self::Packages(it) => add_packages(&it).await,
             Self::Archive(it) => {
                 let arch = it.target.single_arch()?;
                 check_archive(&it.file, &it.image)?;
@@ -168,6 +189,20 @@ fn make(target: &Target, recipes: &[Recipe]) -> Result<ExitCode> {
     clear_partial(bundle)?;
     drop(alone);
     say_index(bundle, &digest);
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn add_packages(it: &AddPackages) -> Result<ExitCode> {
+    let (bundle, catalogue) = (&it.target.bundle, catalogue(it.catalogue.as_deref())?);
+    let archs: Vec<&str> = it.target.arch.iter().map(|arch| arch.name()).collect();
+    let alone = hold(bundle)?;
+    let mut index = Index::read_or_new(bundle)?;
+    let signed = packages::bring(bundle, &mut index, &catalogue, (&it.os, &archs), &it.packages, &it.downloads).await?;
+    let digest = index.write(bundle)?;
+    clear_partial(bundle)?;
+    drop(alone);
+    say_index(bundle, &digest);
+    signed.iter().for_each(|key| packages::say_key(bundle, key));
     Ok(ExitCode::SUCCESS)
 }
 

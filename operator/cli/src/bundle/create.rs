@@ -12,6 +12,7 @@ use anyhow::Result;
 use clap::Args;
 use futures::{StreamExt, TryStreamExt, stream};
 
+use super::packages::{self, PackageOptions};
 use super::{Arch, clear_partial, hold, say_index};
 use crate::download::{Brought, DownloadOptions, Downloads, Trust};
 
@@ -30,6 +31,11 @@ pub struct Create {
     /// A folder with another catalogue than the one that comes with this program
     #[arg(long, value_name = "FOLDER")]
     catalogue: Option<PathBuf>,
+    /// Packages of these operating systems too, as /etc/os-release has ID and VERSION_ID: debian12
+    #[arg(long, value_delimiter = ',', value_name = "OS")]
+    os: Vec<String>,
+    #[command(flatten)]
+    packages: PackageOptions,
     #[command(flatten)]
     downloads: DownloadOptions,
 }
@@ -56,6 +62,10 @@ impl Create {
         let alone = hold(bundle)?;
         let mut index = Index::read_or_new(bundle)?;
         let first = bring_all(bundle, &wanted, &mut index, &self.downloads).await?;
+        let archs: Vec<&str> = self.arch.iter().map(|arch| arch.name()).collect();
+        let signed =
+            packages::bring(bundle, &mut index, &catalogue, (&self.os, &archs), &self.packages, &self.downloads)
+                .await?;
         for version in &self.kubernetes {
             if let Some(minor) = minor(version) {
                 index.components.insert(minor, catalogue.components(version)?.clone());
@@ -69,6 +79,7 @@ impl Create {
             println!("{problem}");
         }
         say_index(bundle, &digest);
+        signed.iter().for_each(|key| packages::say_key(bundle, key));
         Ok(ExitCode::SUCCESS)
     }
 }
@@ -86,19 +97,29 @@ pub async fn bring_all(
     index: &mut Index,
     options: &DownloadOptions,
 ) -> Result<usize> {
-    let downloads = Downloads::new(bundle, wanted, options)?;
-    let one = |wanted: Wanted| {
-        let known = index.find(&wanted.name, &wanted.version, &wanted.arch).cloned();
-        let downloads = Arc::clone(&downloads);
-        async move { downloads.bring(&wanted, known.as_ref()).await }
-    };
-    let all: Vec<_> = wanted.iter().cloned().map(one).collect();
-    let brought: Vec<Brought> = stream::iter(all).buffer_unordered(usize::from(options.parallel)).try_collect().await?;
+    let brought = download_all(bundle, wanted, index, options).await?;
     let first = brought.iter().filter(|brought| brought.trust == Trust::FirstUse).count();
     for Brought { artifact, .. } in brought {
         index.insert(artifact)?;
     }
     Ok(first)
+}
+
+/// Brings all of these into the bundle, and leaves the index as it is.
+pub async fn download_all(
+    bundle: &Path,
+    wanted: &[Wanted],
+    index: &Index,
+    options: &DownloadOptions,
+) -> Result<Vec<Brought>> {
+    let downloads = Downloads::new(bundle, wanted, options)?;
+    let one = |wanted: Wanted| {
+        let known = wanted.known(index).cloned();
+        let downloads = Arc::clone(&downloads);
+        async move { downloads.bring(&wanted, known.as_ref()).await }
+    };
+    let all: Vec<_> = wanted.iter().cloned().map(one).collect();
+    stream::iter(all).buffer_unordered(usize::from(options.parallel)).try_collect().await
 }
 
 /// Says what the lock is for.

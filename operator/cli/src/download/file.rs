@@ -18,16 +18,26 @@ use crate::progress::Bar;
 /// More than any checksum file has.
 const CHECKSUMS: usize = 1 << 20;
 
+/// Where upstream says which digest a file has.
+pub(super) enum Published<'a> {
+    /// It does not.
+    Nowhere,
+    /// In the checksum file at this URL.
+    At(&'a str),
+    /// In a list that has been read, and that is called so.
+    As { sha256: &'a str, by: String },
+}
+
 impl Downloads {
     /// Sees to it that a file is in the bundle.
     pub(super) async fn bring_file(
         &self,
         wanted: &Wanted,
-        (kind, url, sums): (&Kind, &str, Option<&str>),
+        (kind, url, published): (&Kind, &str, Published<'_>),
         known: Option<&Artifact>,
         bar: &Bar,
     ) -> Result<Brought> {
-        let expected = self.expected(url, sums, bar).await?;
+        let expected = self.expected(url, published, bar).await?;
         let path = self.bundle.join(&wanted.path);
         if let (Some(known), Some(expected)) = (known, &expected) {
             known.check_same(&expected.sha256)?;
@@ -47,7 +57,7 @@ impl Downloads {
             }
         };
         let trust = expected.map_or(Trust::FirstUse, |expected| expected.trust);
-        let checksums = if let Trust::Checksums(url) = &trust { Some(url.clone()) } else { None };
+        let checksums = if let Trust::Checksums(by) = &trust { Some(by.clone()) } else { None };
         if trust != Trust::Lock {
             self.keep(|lock| lock.keep_file(url, LockedFile { sha256: sha256.clone(), checksums }))?;
         }
@@ -59,14 +69,19 @@ impl Downloads {
     }
 
     /// What the file must be: what the lock says, else what upstream does.
-    async fn expected(&self, url: &str, sums: Option<&str>, bar: &Bar) -> Result<Option<Expected>> {
+    async fn expected(&self, url: &str, published: Published<'_>, bar: &Bar) -> Result<Option<Expected>> {
         if let Some(locked) = self.with_lock(|lock| lock.file(url).cloned()) {
             return Ok(Some(Expected { sha256: locked.sha256.to_lowercase(), trust: Trust::Lock }));
         }
-        let Some(sums) = sums else { return Ok(None) };
-        bar.at("reading upstream's checksum");
-        let sha256 = self.published(url, sums).await?;
-        Ok(Some(Expected { sha256, trust: Trust::Checksums(sums.to_owned()) }))
+        let (sha256, by) = match published {
+            Published::Nowhere => return Ok(None),
+            Published::At(sums) => {
+                bar.at("reading upstream's checksum");
+                (self.published(url, sums).await?, sums.to_owned())
+            }
+            Published::As { sha256, by } => (sha256.to_owned(), by),
+        };
+        Ok(Some(Expected { sha256, trust: Trust::Checksums(by) }))
     }
 
     /// The digest that upstream publishes of a file.

@@ -8,7 +8,7 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 use reqwest::Client;
 
-use super::mirror;
+use super::mirror::{self, Mirror};
 use super::registry::Registry;
 
 /// Where downloads come from, and what is believed of them
@@ -42,6 +42,13 @@ pub struct Connection {
     /// Certificates (PEM) of authorities that are trusted beside those of this machine
     #[arg(long, value_name = "FILE")]
     pub ca: Option<PathBuf>,
+}
+
+impl DownloadOptions {
+    /// Where upstream's files and images are mirrored.
+    pub fn mirror(&self) -> Mirror {
+        Mirror { files: self.mirror.clone(), images: self.image_mirror.clone() }
+    }
 }
 
 impl Connection {

@@ -43,8 +43,12 @@ pub async fn push(
 ) -> Result<()> {
     let index = Index::read(bundle)?;
     let there = read_index(&store, prefix).await.with_context(|| format!("failed to read {FILE} in {name}"))?;
-    let lost: Vec<String> =
-        there.artifacts.iter().filter(|known| !has(&index, known)).map(ToString::to_string).collect();
+    let lost: Vec<String> = there
+        .artifacts
+        .iter()
+        .filter(|known| !known.is_in_repository() && !has(&index, known))
+        .map(ToString::to_string)
+        .collect();
     ensure!(
         replace || lost.is_empty(),
         "{name}/{prefix} has what this bundle lacks, or has as another file: {}. Clusters may need it: import it \
