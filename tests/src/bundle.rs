@@ -9,12 +9,17 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::task::JoinHandle;
 
+/// What the lab's machines have, as bundles name it.
+const MACHINES_OS: &str = "debian12";
+
 /// A bundle that is served until this is dropped.
 pub struct Bundle {
     /// Where it is.
     pub url: String,
     /// SHA-256 of its index.
     pub index_sha256: String,
+    /// The public key of its packages; empty: it has none.
+    pub packages_key: String,
     server: JoinHandle<Result<()>>,
     _directory: TempDir,
 }
@@ -33,7 +38,8 @@ impl Bundle {
         Self::serve_directory(port, directory)
     }
 
-    /// Serves a bundle that `wright` has made for the lab's version of Kubernetes, of a mirror of upstream's servers.
+    /// Serves a bundle that `wright` has made for the lab's version of Kubernetes, of a mirror of upstream's servers, and
+    /// for its machines, of Debian's own.
     pub async fn made_by_wright(port: u16) -> Result<Self> {
         let mirror = lab::upstream::router(&Cache::from_env().bundle())?;
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
@@ -49,17 +55,23 @@ impl Bundle {
         let made = wright::run(create.into_iter().chain(from).map(Into::into)).await;
         mirror.abort();
         ensure!(made? == ExitCode::SUCCESS, "wright bundle create failed");
+        let keys = directory.path().join("gnupg").display().to_string();
+        let add = ["wright", "bundle", "add", "packages", MACHINES_OS, "--arch", arch, "--bundle", &place];
+        let added = wright::run(add.into_iter().chain(["--gnupg-home", &keys]).map(Into::into)).await?;
+        ensure!(added == ExitCode::SUCCESS, "wright bundle add packages failed");
         Self::serve_directory(port, directory)
     }
 
     fn serve_directory(port: u16, directory: TempDir) -> Result<Self> {
         let index_sha256 = bundle::digest::of_file(&directory.path().join("index.json"))?;
+        let key = format!("os/{MACHINES_OS}/{}/packages.asc", lab::images::architecture());
+        let packages_key = std::fs::read_to_string(directory.path().join(key)).unwrap_or_default();
         let address = format!("172.30.0.1:{port}");
         let server = tokio::spawn(lab::serve::run(lab::serve::ServeBundle {
             listen: address.parse()?,
             directory: Some(directory.path().to_owned()),
         }));
-        Ok(Self { url: format!("http://{address}"), index_sha256, server, _directory: directory })
+        Ok(Self { url: format!("http://{address}"), index_sha256, packages_key, server, _directory: directory })
     }
 }
 

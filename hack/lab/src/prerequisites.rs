@@ -11,9 +11,11 @@ use crate::progress::Progress;
 /// What a fresh Debian needs beside Rust and Go.
 const PACKAGES: &[&str] = &[
     // building
+    "debian-archive-keyring",
     "debootstrap",
     "faketime",
     "gcc",
+    "gnupg",
     "libc6-dev",
     "libprotobuf-dev",
     "libseccomp-dev",

@@ -5,6 +5,7 @@
 mod backup;
 mod certificates;
 mod defragment;
+mod packages;
 mod refused;
 mod restore;
 mod upgrade;
@@ -74,7 +75,10 @@ async fn etcd_stands_on_a_machine_of_its_own_and_network_plugin_service_proxy_an
         cluster["spec"]["etcd"] = json!({"topology": "Dedicated", "replicas": 1, "hosts": ["apart-etcd"]});
         // Its programs and images are those of a bundle as administrators make one.
         let bundle = Bundle::made_by_wright(7082).await?;
-        cluster["spec"]["artifacts"] = json!({"url": bundle.url, "indexSHA256": bundle.index_sha256});
+        cluster["spec"]["artifacts"] = json!({
+            "url": bundle.url, "indexSHA256": bundle.index_sha256, "osPackages": {"signedBy": bundle.packages_key},
+        });
+        packages::are_missing_and_have_no_source(scenario, &machines).await?;
         own_network::wish(&mut cluster);
         // Its authorities are its owner's, who has them from elsewhere.
         let own = Company::make()?.issue(&["ca", "etcd-ca"])?;
@@ -103,6 +107,7 @@ async fn etcd_stands_on_a_machine_of_its_own_and_network_plugin_service_proxy_an
             "the manifests have the cluster's facts"
         );
         own_network::serves(scenario, "dedicated", &client, &[&machines[1], &machines[2]]).await?;
+        packages::came_from_the_bundle(scenario, &machines).await?;
         healthy(scenario, "dedicated").await
     })
     .await;

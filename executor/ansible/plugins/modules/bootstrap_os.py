@@ -18,6 +18,14 @@ options:
     type: list
     elements: str
     default: []
+  installer:
+    description: A script that installs the packages that it is given, in place of apt with the machine's own sources.
+    type: str
+    default: ""
+  repository:
+    description: The environment of that script, which says where packages come from.
+    type: dict
+    default: {}
 author:
   - Clusterwright developers
 """
@@ -40,7 +48,17 @@ def missing(packages: list) -> list:
     return [package for package in packages if package not in installed]
 
 
-def install(packages: list) -> None:
+def install(packages: list, installer: str, repository: dict) -> None:
+    """Installs the packages as the installer does, or from the machine's own sources."""
+    if not installer:
+        install_from_own_sources(packages)
+        return
+    done = attempt("sh", "-s", "--", *packages, stdin=installer, timeout=600, env=repository)
+    if not done.ok:
+        raise StepFailure("PackageNotFound", f"failed to install {', '.join(packages)} from the bundle: {done.said}")
+
+
+def install_from_own_sources(packages: list) -> None:
     """Installs the packages, with fresh lists only when the known ones do not do."""
     arguments = ("apt-get", "-q", "-y", LOCK_WAIT, "--no-install-recommends", "install", *packages)
     first = attempt(*arguments, timeout=600, env=APT)
@@ -68,7 +86,7 @@ def work(call) -> dict:
             raise StepFailure("UnsupportedDistribution", "this machine has no dpkg: Debian or Ubuntu is needed")
         due = missing(call.params["packages"])
     if due and not call.check_mode:
-        install(due)
+        install(due, call.params["installer"], call.params["repository"])
     return {
         "changed": bool(due),
         "installed": due,

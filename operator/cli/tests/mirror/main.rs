@@ -5,6 +5,8 @@ mod carried;
 #[cfg(test)]
 mod downloads;
 #[cfg(test)]
+mod packages;
+#[cfg(test)]
 mod refused;
 #[cfg(test)]
 mod registry;

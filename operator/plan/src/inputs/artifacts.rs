@@ -2,6 +2,7 @@
 //! repeated.
 
 use crds::Reason;
+use crds::cluster_deployment::Artifacts;
 use std::collections::BTreeMap;
 
 use super::problem::InputsProblem;
@@ -111,6 +112,17 @@ pub(super) fn variables(index_sha256: Option<&str>, seen: &ArtifactsSeen) -> BTr
     ])
 }
 
+/// The key that signs the bundle's packages, for the roles; empty: machines install from their own sources.
+pub(super) fn packages(artifacts: Option<&Artifacts>, seen: &ArtifactsSeen) -> Result<Value, InputsProblem> {
+    let key = artifacts.and_then(|artifacts| artifacts.os_packages.as_ref()).map(|packages| &packages.signed_by);
+    if key.is_some() && seen.login == Some(Login::Bearer) {
+        let message = "spec.artifacts.credentialsRef names a Secret with token, and apt logs in with username and password \
+                       alone: give these in the Secret, or leave out spec.artifacts.osPackages";
+        return Err(InputsProblem::waits(Reason::SecretNotFound, message.to_owned()));
+    }
+    Ok(key.map_or("", String::as_str).into())
+}
+
 #[cfg(test)]
 mod tests {
     use k8s_openapi::ByteString;
@@ -133,6 +145,17 @@ mod tests {
             assert!(problem.message.contains("Secret bundle") && !problem.message.contains("canary"));
         }
         assert_eq!(login_of("bundle", None).unwrap_err().reason, "SecretNotFound");
+    }
+
+    #[test]
+    fn apt_is_given_a_key_and_no_token() {
+        let artifacts: Artifacts =
+            serde_json::from_value(serde_json::json!({"url": "https://b", "osPackages": {"signedBy": "key"}})).unwrap();
+        let seen = |login| ArtifactsSeen { ca: None, login };
+        assert_eq!(packages(Some(&artifacts), &seen(Some(Login::Basic))).unwrap(), "key");
+        assert_eq!(packages(None, &seen(Some(Login::Bearer))).unwrap(), "");
+        let problem = packages(Some(&artifacts), &seen(Some(Login::Bearer))).unwrap_err();
+        assert!(problem.message.contains("spec.artifacts.osPackages"), "{}", problem.message);
     }
 
     #[test]

@@ -48,6 +48,8 @@ pub(super) fn of_cluster(
     let index = spec.artifacts.as_ref();
     let index = index.and_then(|artifacts| artifacts.index_sha256.as_deref());
     vars.extend(artifacts::variables(index, &cluster.artifacts));
+    let packages = artifacts::packages(spec.artifacts.as_ref(), &cluster.artifacts)?;
+    vars.insert("artifacts_packages_key".to_owned(), packages);
     let mirrors = &spec.container_runtime.registry_mirrors;
     let mirrors = mirrors.iter().map(|mirror| registries::variable(mirror, &cluster.registries)).collect();
     vars.insert("containerd_registries_mirrors".to_owned(), mirrors);

@@ -18,6 +18,8 @@ const AUTHORITIES: &str = "/etc/ssl/certs/ca-certificates.crt";
 /// apt of one distribution and architecture.
 pub struct Apt {
     directory: TempDir,
+    /// URLs of the catalogue's sources, and where they are mirrored.
+    mirrored: Vec<(String, String)>,
 }
 
 impl Apt {
@@ -28,7 +30,8 @@ impl Apt {
         sources: Option<&Path>,
         downloads: &DownloadOptions,
     ) -> Result<Self> {
-        let apt = Self { directory: tempfile::tempdir().context("failed to make a directory for apt")? };
+        let directory = tempfile::tempdir().context("failed to make a directory for apt")?;
+        let mut apt = Self { directory, mirrored: Vec::new() };
         let sources = match sources {
             Some(file) => apt.copied(file)?,
             None => apt.of_catalogue(distribution, repository, downloads)?,
@@ -48,7 +51,8 @@ impl Apt {
         let fixed = ["-qq", "-y", "--no-install-recommends", "--print-uris", "install", "--"];
         let names = names.iter().map(String::as_str);
         let uris = self.run("apt-get", &fixed.into_iter().chain(names).collect::<Vec<_>>())?;
-        let packages = read(&uris, &self.run("apt-cache", &["dumpavail"])?)?;
+        let mut packages = read(&uris, &self.run("apt-cache", &["dumpavail"])?)?;
+        packages.iter_mut().for_each(|package| package.url = self.upstream(&package.url));
         ensure!(!packages.is_empty(), "apt names no package: {uris}");
         Ok(packages)
     }
@@ -73,8 +77,15 @@ impl Apt {
         self.write(if is_deb822 { "given.sources" } else { "given.list" }, &text)
     }
 
+    /// By what name the distribution itself has it: that of the lock and the index.
+    fn upstream(&self, url: &str) -> String {
+        let of =
+            |(upstream, mirror): &(String, String)| Some(format!("{upstream}{}", url.strip_prefix(mirror.as_str())?));
+        self.mirrored.iter().find_map(of).unwrap_or_else(|| url.to_owned())
+    }
+
     fn of_catalogue(
-        &self,
+        &mut self,
         distribution: &Distribution,
         repository: Repository<'_>,
         downloads: &DownloadOptions,
@@ -89,13 +100,21 @@ impl Apt {
             keyring.path
         );
         let mirror = downloads.mirror();
-        let words = |line: &String| -> String {
+        let mut mirrored = Vec::new();
+        let mut words = |line: &String| -> String {
             let line = line.replace("{keyring}", &keyring.path);
-            let mirrored =
-                line.split(' ').map(|word| if word.contains("://") { mirror.file(word) } else { word.into() });
-            mirrored.collect::<Vec<String>>().join(" ") + "\n"
+            let words = line.split(' ').map(|word| match word.contains("://") {
+                true => {
+                    mirrored.push((word.to_owned(), mirror.file(word)));
+                    mirror.file(word)
+                }
+                false => word.to_owned(),
+            });
+            words.collect::<Vec<String>>().join(" ") + "\n"
         };
-        self.write("catalogue.list", &lines.iter().map(words).collect::<String>())
+        let text: String = lines.iter().map(&mut words).collect();
+        self.mirrored = mirrored;
+        self.write("catalogue.list", &text)
     }
 
     /// apt believes one file alone.

@@ -1,0 +1,26 @@
+//! Machines that lack packages, and reach nothing but the bundle to install them from.
+
+use anyhow::{Result, ensure};
+use e2e::scenario::Scenario;
+use lab::machines::Machine;
+
+/// Removes packages, Python among them, and every source that apt has.
+pub async fn are_missing_and_have_no_source(scenario: &Scenario, machines: &[Machine]) -> Result<()> {
+    let remove = "dpkg --purge --force-depends python3 python3-minimal python3.11 python3.11-minimal socat conntrack \
+                  2>/dev/null; rm -rf /usr/bin/python3 /etc/apt/sources.list /etc/apt/sources.list.d /var/lib/apt/lists; \
+                  ls /usr/bin/python3 /usr/bin/socat /usr/sbin/conntrack 2>/dev/null || true";
+    for machine in machines {
+        let left = scenario.ssh(machine, remove).await?;
+        ensure!(!left.contains("/bin/") && !left.contains("/sbin/"), "{} has still {left}", machine.name());
+    }
+    Ok(())
+}
+
+/// They are there, and apt has no more sources than before.
+pub async fn came_from_the_bundle(scenario: &Scenario, machines: &[Machine]) -> Result<()> {
+    for machine in machines {
+        let found = scenario.ssh(machine, "ls /usr/bin/python3 /usr/bin/socat /usr/sbin/conntrack /etc/apt").await?;
+        ensure!(!found.contains("sources.list"), "{} has another source: {found}", machine.name());
+    }
+    Ok(())
+}
