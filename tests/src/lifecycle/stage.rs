@@ -92,8 +92,18 @@ impl<'a> Stage<'a> {
         if !own_network::is_wished(&self.wish) {
             return Ok(());
         }
-        let mut nodes = self.members(Role::ControlPlane).await?;
-        nodes.extend(self.members(Role::Worker).await?);
+        // A worker that came for a surge leaves once nothing is left to do.
+        let nodes = eventually("nobody leaves", POOL, async || {
+            let mut nodes = self.members(Role::ControlPlane).await?;
+            nodes.extend(self.members(Role::Worker).await?);
+            let leaving = nodes.iter().filter(|node| node.metadata.deletion_timestamp.is_some());
+            let leaving: Vec<String> = leaving.map(ResourceExt::name_any).collect();
+            Ok(match leaving.is_empty() {
+                true => Look::Done(nodes),
+                false => Look::Waiting(leaving.join(", ")),
+            })
+        })
+        .await?;
         let machines = nodes.iter().map(|node| self.machine_of(node)).collect::<Result<Vec<_>>>()?;
         let machines: Vec<&machines::Machine> = machines.iter().collect();
         own_network::serves(self.scenario, CLUSTER, &self.client().await?, &machines).await
