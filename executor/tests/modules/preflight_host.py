@@ -13,7 +13,7 @@ from ansible_collections.clusterwright.cluster.plugins.module_utils.reservations
 from ansible_collections.clusterwright.cluster.plugins.modules import host_info  # noqa: E402
 
 SYSCTL = {"net.ipv4.ip_forward": 1, "fs.inotify.max_user_instances": 8192}
-PARAMS = {"identity": "a", "sysctl": SYSCTL, "roles": ["worker"]}
+PARAMS = {"identity": "a", "sysctl": SYSCTL, "roles": ["worker"], "virtual_ip": "", "pod_cidr": "10.244.0.0/16"}
 CHECKS = (host_findings.drop_ins, host_findings.sysctl, host_findings.zram, host_findings.firewall)
 
 
@@ -72,7 +72,11 @@ def an_active_firewall_is_found() -> None:
     sh("nft", "add", "table", "inet", "strict")
     sh("nft", "add", "chain", "inet", "strict", "in", "{ type filter hook input priority 0; policy drop; }")
     assert found() == [("firewall", "error")]
-    assert "chain inet strict in" in host_findings.firewall(PARAMS)[0]["message"]
+    message = host_findings.firewall(PARAMS)[0]["message"]
+    assert "chain inet strict in" in message and "TCP 22, TCP 10250, TCP and UDP 30000-32767, accept" in message, message
+    holds_address = {**PARAMS, "roles": ["control-plane", "etcd"], "virtual_ip": "10.0.0.9"}
+    wanted = "TCP 22, TCP 6443 and 10250, TCP 2379 and 2380, VRRP (IP protocol 112), accept and forward all that Pods (10.244.0.0/16)"
+    assert wanted in host_findings.firewall(holds_address)[0]["message"]
     # What the cluster's own nodes have, an administrator has thought of.
     write("/etc/clusterwright/cluster.json", '{"identity": "a"}')
     assert found() == [("firewall", "warning")]

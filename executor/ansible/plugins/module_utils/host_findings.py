@@ -17,6 +17,12 @@ UNITS = ("kubelet.service", "containerd.service", "etcd.service")
 # Later ones lose against a file of the same name in an earlier one.
 SYSCTL_FOLDERS = ("/etc/sysctl.d", "/run/sysctl.d", "/usr/local/lib/sysctl.d", "/usr/lib/sysctl.d", "/lib/sysctl.d")
 OUR_SYSCTL = "90-clusterwright.conf"
+# What machines of each role take from others; docs/operations/network.md has the same.
+OPEN = {
+    "control-plane": "TCP 6443 and 10250",
+    "etcd": "TCP 2379 and 2380",
+    "worker": "TCP 10250, TCP and UDP 30000-32767",
+}
 ZRAM_CONFIGURATIONS = ("/etc/systemd/zram-generator.conf", "/usr/lib/systemd/zram-generator.conf", "/etc/default/zramswap")
 ZRAM_UNITS = ("/etc/systemd/system/multi-user.target.wants/zramswap.service", "/etc/systemd/system/swap.target.wants/zramswap.service")
 
@@ -127,6 +133,14 @@ def dropping_chains() -> list:
     return found
 
 
+def accepted(params: dict) -> list:
+    """What others send to a machine of these roles."""
+    protocols = ["TCP 22"] + [ports for role, ports in OPEN.items() if role in params["roles"]]
+    if params["virtual_ip"] and "control-plane" in params["roles"]:
+        protocols.append("VRRP (IP protocol 112)")
+    return protocols
+
+
 def firewall(params: dict) -> list:
     """A firewall that is at work: it drops what nodes and Pods say to each other, or kube-proxy's rules when it is loaded again."""
     found = []
@@ -141,7 +155,8 @@ def firewall(params: dict) -> list:
     return [
         kind(
             "firewall",
-            f"a firewall is at work on the machine ({'; '.join(found)}): turn it off, or let it accept what the cluster's machines and its Pods"
-            " send to each other and forward Pods' packets, and ignore this finding by its name",
+            f"a firewall is at work on the machine ({'; '.join(found)}): turn it off; or let it accept from the cluster's machines and its"
+            f" clients {', '.join(accepted(params))}, accept and forward all that Pods ({params['pod_cidr']}) send and get, and ignore this"
+            " finding by its name",
         )
     ]
