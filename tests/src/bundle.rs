@@ -38,8 +38,8 @@ impl Bundle {
         Self::serve_directory(port, directory)
     }
 
-    /// Serves a bundle that `wright` has made for the lab's version of Kubernetes, of a mirror of upstream's servers; and
-    /// with packages for its machines, of Debian's own.
+    /// Serves a bundle that `wright` has made for the lab's version of Kubernetes, of a mirror of upstream.
+    /// The packages for machines in it are from Debian's own servers.
     pub async fn made_by_wright(port: u16) -> Result<Self> {
         let mirror = lab::upstream::router(&Cache::from_env().bundle())?;
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
