@@ -10,7 +10,7 @@ use tempfile::TempDir;
 use tokio::task::JoinHandle;
 
 /// What the lab's machines have, as bundles name it.
-const MACHINES_OS: &str = "debian12";
+const MACHINES_OS: [&str; 2] = ["debian12", "debian13"];
 
 /// A bundle that is served until this is dropped.
 pub struct Bundle {
@@ -56,15 +56,15 @@ impl Bundle {
         mirror.abort();
         ensure!(made? == ExitCode::SUCCESS, "wright bundle create failed");
         let keys = directory.path().join("gnupg").display().to_string();
-        let add = ["wright", "bundle", "add", "packages", MACHINES_OS, "--arch", arch, "--bundle", &place];
-        let added = wright::run(add.into_iter().chain(["--gnupg-home", &keys]).map(Into::into)).await?;
+        let add = ["wright", "bundle", "add", "packages", "--arch", arch, "--bundle", &place, "--gnupg-home", &keys];
+        let added = wright::run(add.into_iter().chain(MACHINES_OS).map(Into::into)).await?;
         ensure!(added == ExitCode::SUCCESS, "wright bundle add packages failed");
         Self::serve_directory(port, directory)
     }
 
     fn serve_directory(port: u16, directory: TempDir) -> Result<Self> {
         let index_sha256 = bundle::digest::of_file(&directory.path().join("index.json"))?;
-        let key = format!("os/{MACHINES_OS}/{}/packages.asc", lab::images::architecture());
+        let key = format!("os/{}/{}/packages.asc", MACHINES_OS[0], lab::images::architecture());
         let packages_key = std::fs::read_to_string(directory.path().join(key)).unwrap_or_default();
         let address = format!("172.30.0.1:{port}");
         let server = tokio::spawn(lab::serve::run(lab::serve::ServeBundle {

@@ -12,6 +12,7 @@ use kube::api::{Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams
 use kube::{Client, ResourceExt};
 use lab::Lab;
 use lab::machines::{self, MachineOptions};
+use lab::rootfs::Release;
 use serde_json::{Value, json};
 use tokio::task::block_in_place;
 
@@ -85,7 +86,13 @@ impl Scenario {
 
     /// Adds machines, all at once, and their Hosts.
     pub async fn machines(&self, suffixes: &[&str]) -> Result<Vec<machines::Machine>> {
-        let options = suffixes.iter().map(|suffix| MachineOptions::named(&self.machine_name(suffix))).collect();
+        self.machines_of(suffixes.iter().map(|suffix| (*suffix, Release::default())).collect()).await
+    }
+
+    /// The same, each of a release.
+    pub async fn machines_of(&self, all: Vec<(&str, Release)>) -> Result<Vec<machines::Machine>> {
+        let of = |(suffix, release)| MachineOptions { release, ..MachineOptions::named(&self.machine_name(suffix)) };
+        let options = all.into_iter().map(of).collect();
         let added = block_in_place(|| self.lab.add_machines(options))?;
         for machine in &added {
             self.apply(&Lab::host_manifest(machine, &self.name)).await?;

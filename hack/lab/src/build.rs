@@ -56,7 +56,7 @@ fn blocking(command: &BuildCommand) -> Result<()> {
     match command {
         BuildCommand::Storages => go::build(STORAGES, &cache, &programs, &progress),
         BuildCommand::Programs => go::build(COMPONENTS, &cache, &programs, &progress),
-        BuildCommand::Rootfs => rootfs::machine::build(&cache, &progress).map(drop),
+        BuildCommand::Rootfs => rootfs::machine::build(&cache, &progress),
         BuildCommand::Images(options) => images(options, &cache, &programs, &progress),
         BuildCommand::Bundle => whole_bundle(&cache.bundle(), COMPONENTS, &cache, &programs, &progress),
         BuildCommand::Upgrades => {
@@ -82,10 +82,7 @@ fn whole_bundle(
     programs: &Programs,
     progress: &Progress,
 ) -> Result<()> {
-    side_by_side(
-        || go::build(components, cache, programs, progress),
-        || rootfs::machine::build(cache, progress).map(drop),
-    )?;
+    side_by_side(|| go::build(components, cache, programs, progress), || rootfs::machine::build(cache, progress))?;
     scratch::build(components, cache, programs, progress)?;
     bundle::build(directory, components, cache, programs, progress)
 }

@@ -14,12 +14,13 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 
+use crate::cache::Cache;
 use crate::cgroups::Group;
 use crate::command::Output;
 use crate::place::Place;
 use crate::processes::Identity;
 use crate::ssh::{self, Target};
-use crate::{network, processes};
+use crate::{network, processes, rootfs};
 
 pub use definition::{Bind, Definition, MachineOptions, Route};
 pub(crate) use filesystem::unmount_below;
@@ -61,8 +62,8 @@ impl std::fmt::Display for State {
 }
 
 /// Adds a machine, starts it and waits until it answers SSH.
-pub fn add(place: &Place, rootfs: PathBuf, options: MachineOptions) -> Result<Machine> {
-    let machine = define(place, rootfs, options)?;
+pub fn add(place: &Place, cache: &Cache, options: MachineOptions) -> Result<Machine> {
+    let machine = define(place, rootfs::machine::find(cache, options.release)?, options)?;
     machine.start()?;
     Ok(machine)
 }

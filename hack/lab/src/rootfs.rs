@@ -4,6 +4,8 @@ use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context, Result};
+use clap::ValueEnum;
+use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::cache::{Cache, create_dir};
@@ -13,8 +15,29 @@ use crate::progress::Task;
 pub mod container;
 pub mod machine;
 
-/// The Debian release that all of them are of.
-const RELEASE: &str = "bookworm";
+/// A release of Debian.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub enum Release {
+    /// Bookworm.
+    #[default]
+    Debian12,
+    /// Trixie.
+    Debian13,
+}
+
+impl Release {
+    /// All of them.
+    pub const ALL: [Self; 2] = [Self::Debian12, Self::Debian13];
+
+    /// As Debian's archive names it.
+    fn code_name(self) -> &'static str {
+        match self {
+            Self::Debian12 => "bookworm",
+            Self::Debian13 => "trixie",
+        }
+    }
+}
 
 /// A short name for a recipe: another text, another name. Comments do not count.
 pub fn recipe_hash(texts: &[&str]) -> String {
@@ -32,7 +55,7 @@ pub fn recipe_hash(texts: &[&str]) -> String {
 /// Unpacks and configures a minimal Debian with `packages` into `root`, then runs `script` in it.
 ///
 /// Both happen in a mount namespace of their own: whatever debootstrap mounts is gone when it ends, in any way.
-fn debootstrap(root: &Path, packages: &str, script: &str, cache: &Cache, task: &Task) -> Result<()> {
+fn debootstrap(root: &Path, release: Release, packages: &str, script: &str, cache: &Cache, task: &Task) -> Result<()> {
     let downloads = cache.downloads("debian");
     create_dir(&downloads)?;
     let name = root.file_name().context("a root filesystem has a name")?.to_string_lossy().into_owned();
@@ -40,7 +63,7 @@ fn debootstrap(root: &Path, packages: &str, script: &str, cache: &Cache, task: &
     build
         .args(["--mount", "--propagation", "private", "sh", "-euc", include_str!("rootfs/debootstrap.sh"), "sh"])
         .arg(root)
-        .args([RELEASE, packages, script])
+        .args([release.code_name(), packages, script])
         .arg(&downloads);
     logged::run(&mut build, &cache.log(name.trim_matches('.')), task)
 }

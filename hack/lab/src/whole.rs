@@ -21,6 +21,7 @@ use crate::place::Place;
 use crate::processes::{self, Daemon};
 use crate::programs::Programs;
 use crate::progress::Progress;
+use crate::rootfs::Release;
 use crate::serve::UPGRADES_PATH;
 use crate::{images, manifests, network, operator, rootfs, ssh};
 
@@ -35,16 +36,15 @@ pub struct Lab {
     place: Place,
     cache: Cache,
     metadata: Metadata,
-    rootfs: PathBuf,
 }
 
 impl Lab {
     /// The lab that the environment names; what it is made of must have been built.
     pub fn open() -> Result<Self> {
         let (place, cache) = (Place::from_env(), Cache::from_env());
-        let rootfs = rootfs::machine::find(&cache)?;
-        let metadata = Metadata::new(&place, Programs::from_env(&cache), rootfs.clone());
-        Ok(Self { place, cache, metadata, rootfs })
+        let rootfs = rootfs::machine::find(&cache, Release::Debian12)?;
+        let metadata = Metadata::new(&place, Programs::from_env(&cache), rootfs);
+        Ok(Self { place, cache, metadata })
     }
 
     /// The lab with all of it running: network, bundle server, metadata cluster with its images. What runs is left
@@ -103,14 +103,14 @@ impl Lab {
 
     /// Adds a machine and waits until it answers SSH.
     pub fn add_machine(&self, options: MachineOptions) -> Result<Machine> {
-        machines::add(&self.place, self.rootfs.clone(), options)
+        machines::add(&self.place, &self.cache, options)
     }
 
     /// Adds several machines at once and waits until all answer SSH.
     pub fn add_machines(&self, all: Vec<MachineOptions>) -> Result<Vec<Machine>> {
         let mut added = Vec::new();
         for options in all {
-            let machine = machines::define(&self.place, self.rootfs.clone(), options)?;
+            let machine = machines::define(&self.place, rootfs::machine::find(&self.cache, options.release)?, options)?;
             machine.launch()?;
             added.push(machine);
         }

@@ -26,6 +26,7 @@ use e2e::workload;
 use k8s_openapi::api::apps::v1::DaemonSet;
 use kube::Api;
 use lab::Lab;
+use lab::rootfs::Release;
 use serde_json::json;
 
 const INSTALL: Duration = Duration::from_secs(900);
@@ -69,7 +70,8 @@ async fn three_control_planes_stand_behind_one_endpoint_with_stacked_etcd() {
 #[tokio::test(flavor = "multi_thread")]
 async fn etcd_stands_on_a_machine_of_its_own_and_network_plugin_service_proxy_and_authorities_are_the_users() {
     scenario("apart", async |scenario: &Scenario| {
-        let machines = scenario.machines(&["etcd", "cp", "w"]).await?;
+        let (older, newer) = (Release::Debian12, Release::Debian13);
+        let machines = scenario.machines_of(vec![("etcd", older), ("cp", newer), ("w", newer)]).await?;
         own_network::bring(scenario, &machines[1..]).await?;
         let mut cluster = objects::cluster("apart", "dedicated", POD_CIDR, &["apart-cp"], &["apart-w"]);
         cluster["spec"]["etcd"] = json!({"topology": "Dedicated", "replicas": 1, "hosts": ["apart-etcd"]});

@@ -6,8 +6,8 @@ use lab::machines::Machine;
 
 /// Removes packages, Python among them, and every source that apt has.
 pub async fn are_missing_and_have_no_source(scenario: &Scenario, machines: &[Machine]) -> Result<()> {
-    let remove = "dpkg --purge --force-depends python3 python3-minimal python3.11 python3.11-minimal socat conntrack \
-                  2>/dev/null; rm -rf /usr/bin/python3 /etc/apt/sources.list /etc/apt/sources.list.d /var/lib/apt/lists; \
+    let remove = "dpkg-query -W -f '${Package}\\n' 'python3*' 'libpython3*' socat conntrack 2>/dev/null | \
+                  xargs dpkg --purge --force-depends >/dev/null 2>&1; rm -rf /etc/apt/sources.list* /var/lib/apt/lists; \
                   ls /usr/bin/python3 /usr/bin/socat /usr/sbin/conntrack 2>/dev/null || true";
     for machine in machines {
         let left = scenario.ssh(machine, remove).await?;

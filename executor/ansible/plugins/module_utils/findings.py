@@ -27,8 +27,8 @@ from ansible_collections.clusterwright.cluster.plugins.module_utils.finding impo
 from ansible_collections.clusterwright.cluster.plugins.module_utils.host_findings import drop_ins, firewall, sysctl, zram
 from ansible_collections.clusterwright.cluster.plugins.module_utils.network_findings import endpoint, neighbours, networks
 
-TESTED = {("debian", "12")}
-WRITTEN_FOR = {("debian", "13"), ("ubuntu", "22.04"), ("ubuntu", "24.04")}
+TESTED = {("debian", "12"), ("debian", "13")}
+WRITTEN_FOR = {("ubuntu", "22.04"), ("ubuntu", "24.04")}
 KERNEL_MINIMUM = (5, 4)
 # The difference holds the time that the task took to get here.
 CLOCK_ERROR_SECONDS = 30
@@ -51,7 +51,7 @@ def distribution(params: dict) -> list:
     if this in TESTED:
         return []
     if this in WRITTEN_FOR:
-        return [warning("os-not-tested", f"{pretty} is written for but not tested: Debian 12 is")]
+        return [warning("os-not-tested", f"{pretty} is written for but not tested: Debian 12 and 13 are")]
     if params["allow_unsupported_distribution"]:
         return [warning("os-unsupported", f"{pretty} is not supported, but allowed by allow_unsupported_distribution_setup")]
     return [

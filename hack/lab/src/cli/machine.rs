@@ -9,7 +9,7 @@ use lab::cache::Cache;
 use lab::machines::{self, Machine, MachineOptions};
 use lab::manifests;
 use lab::place::Place;
-use lab::rootfs;
+use lab::rootfs::{self, Release};
 
 use super::say;
 
@@ -29,6 +29,9 @@ pub(crate) enum Verb {
         /// A password for root, beside the lab's key
         #[arg(long)]
         password: Option<String>,
+        /// What it runs
+        #[arg(long, value_enum, default_value_t)]
+        os: Release,
         /// Start machines that exist already instead of refusing
         #[arg(long)]
         if_absent: bool,
@@ -79,14 +82,15 @@ pub(crate) enum SecretVerb {
 
 pub(crate) fn run(place: &Place, verb: Verb) -> Result<()> {
     match verb {
-        Verb::Add { names, memory, address, password, if_absent } => {
-            let rootfs = rootfs::machine::find(&Cache::from_env())?;
+        Verb::Add { names, memory, address, password, os, if_absent } => {
+            let rootfs = rootfs::machine::find(&Cache::from_env(), os)?;
             let mut added = Vec::new();
             for name in names {
                 let options = MachineOptions {
                     memory_mib: memory,
                     address,
                     password: password.clone(),
+                    release: os,
                     ..MachineOptions::named(&name)
                 };
                 let started = Instant::now();

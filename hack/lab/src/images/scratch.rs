@@ -12,6 +12,7 @@ use super::{BUSYBOX, NEWER_PAUSE, PAUSE, Reference};
 use crate::cache::Cache;
 use crate::programs::{Component, Programs};
 use crate::progress::Progress;
+use crate::rootfs::Release;
 use crate::{cargo, rootfs};
 
 const PATH: &str = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
@@ -42,7 +43,7 @@ pub fn references(components: &[Component]) -> Vec<Reference> {
 /// Makes the archives of these images whose programs have changed.
 pub fn build(components: &[Component], cache: &Cache, programs: &Programs, progress: &Progress) -> Result<()> {
     let pause = cargo::pause(cache, progress)?;
-    let machine = rootfs::machine::find(cache)?;
+    let machine = rootfs::machine::find(cache, Release::Debian12)?;
     let mut images = vec![pause_image(PAUSE, pause.clone()), busybox(&machine)?];
     for component in components {
         match component.name {

@@ -8,6 +8,7 @@ use anyhow::{Context, Result, bail};
 use serde::{Deserialize, Serialize};
 
 use crate::place::write_private;
+use crate::rootfs::Release;
 
 /// The file's name in a machine's directory. It is written last: a directory without it is a machine half made.
 pub(super) const FILE: &str = "machine.json";
@@ -29,6 +30,8 @@ pub struct MachineOptions {
     pub routes: Vec<Route>,
     /// Whether the machine is a node of the metadata cluster.
     pub metadata_node: bool,
+    /// What it runs.
+    pub release: Release,
 }
 
 impl MachineOptions {
@@ -85,7 +88,8 @@ pub struct Definition {
 
 impl Definition {
     pub(super) fn new(options: MachineOptions, address: Ipv4Addr, rootfs: PathBuf) -> Self {
-        let MachineOptions { name, memory_mib, address: _, password, binds, routes, metadata_node } = options;
+        let MachineOptions { name, memory_mib, address: _, password, binds, routes, metadata_node, release: _ } =
+            options;
         Self { name, address, rootfs, memory_mib, password, binds, routes, metadata_node }
     }
 

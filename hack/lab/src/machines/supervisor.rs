@@ -88,6 +88,8 @@ fn nspawn_arguments(directory: &Path, definition: &Definition) -> Vec<OsString> 
     let mut root = OsString::from("--directory=");
     root.push(filesystem::root(directory));
     args.push(root);
+    // For init: newer systemd starts with control groups of version 1 only if it is told to; older does not know it.
+    args.push("SYSTEMD_CGROUP_ENABLE_LEGACY_FORCE=1".into());
     args
 }
 

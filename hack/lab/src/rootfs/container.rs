@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 
-use super::{debootstrap, recipe_hash};
+use super::{Release, debootstrap, recipe_hash};
 use crate::cache::{Cache, publish};
 use crate::progress::Progress;
 
@@ -16,7 +16,7 @@ pub fn build(cache: &Cache, progress: &Progress) -> Result<PathBuf> {
     let place = cache.rootfs().join(format!("container-bookworm-{recipe}"));
     if !place.is_dir() {
         let task = progress.task("root filesystem of our images");
-        publish(&place, |draft| debootstrap(draft, "", SCRIPT, cache, &task))?;
+        publish(&place, |draft| debootstrap(draft, Release::Debian12, "", SCRIPT, cache, &task))?;
         task.done();
     }
     Ok(place)

@@ -1,10 +1,10 @@
-//! The root filesystem that all machines of the lab share, each under an overlay of its own.
+//! The root filesystems that the machines of the lab share, one for each release, each under an overlay of its own.
 
 use std::path::PathBuf;
 
 use anyhow::{Result, bail};
 
-use super::{debootstrap, recipe_hash};
+use super::{Release, debootstrap, recipe_hash};
 use crate::cache::{Cache, publish};
 use crate::progress::Progress;
 
@@ -18,27 +18,29 @@ const PACKAGES: &str = "systemd,systemd-sysv,systemd-timesyncd,dbus,openssh-serv
 const SCRIPT: &str = include_str!("machine.sh");
 
 /// Where the root filesystem is or will be.
-fn place(cache: &Cache) -> PathBuf {
+fn place(cache: &Cache, release: Release) -> PathBuf {
     let recipe = recipe_hash(&[PACKAGES, SCRIPT, include_str!("debootstrap.sh")]);
-    cache.rootfs().join(format!("machine-bookworm-{recipe}"))
+    cache.rootfs().join(format!("machine-{}-{recipe}", release.code_name()))
 }
 
 /// The root filesystem, which must be there.
-pub fn find(cache: &Cache) -> Result<PathBuf> {
-    let place = place(cache);
+pub fn find(cache: &Cache, release: Release) -> Result<PathBuf> {
+    let place = place(cache, release);
     if !place.is_dir() {
         bail!("{} is missing: run `lab build rootfs`", place.display());
     }
     Ok(place)
 }
 
-/// Makes the root filesystem if it is not there.
-pub fn build(cache: &Cache, progress: &Progress) -> Result<PathBuf> {
-    let place = place(cache);
-    if !place.is_dir() {
-        let task = progress.task("root filesystem of machines");
-        publish(&place, |draft| debootstrap(draft, PACKAGES, SCRIPT, cache, &task))?;
-        task.done();
+/// Makes the root filesystems that are not there.
+pub fn build(cache: &Cache, progress: &Progress) -> Result<()> {
+    for release in Release::ALL {
+        let place = place(cache, release);
+        if !place.is_dir() {
+            let task = progress.task(format!("root filesystem of machines, {}", release.code_name()));
+            publish(&place, |draft| debootstrap(draft, release, PACKAGES, SCRIPT, cache, &task))?;
+            task.done();
+        }
     }
-    Ok(place)
+    Ok(())
 }
