@@ -2,6 +2,8 @@
 //! install and everything that it depends on. Here are its texts; who downloads and signs is `wright`.
 
 use std::collections::{BTreeMap, HashMap};
+use std::fs;
+use std::path::Path;
 
 use anyhow::{Context, Result, bail, ensure};
 
@@ -80,6 +82,30 @@ pub fn list(packages: &[Package]) -> String {
     let mut sorted: Vec<&Package> = packages.iter().collect();
     sorted.sort_by(|one, other| (&one.name, &one.version).cmp(&(&other.name, &other.version)));
     sorted.iter().map(|package| format!("{}Filename: {}\n\n", package.fields, package.file)).collect()
+}
+
+/// Packages that the lists of a bundle's repositories name, and the index has not, or with another digest.
+pub fn lacking(bundle: &Path, index: &Index) -> Result<Vec<String>> {
+    let mut found = Vec::new();
+    for (os, arch) in repositories(index) {
+        let repository = Repository { os: &os, arch: &arch };
+        let of_it = || index.artifacts.iter().filter(|artifact| repository.holds(artifact));
+        let Some(list) = of_it().find(|artifact| artifact.kind == Kind::Repository && artifact.name == LIST) else {
+            found.push(format!("the repository of {os}/{arch} has no list of its packages"));
+            continue;
+        };
+        // One that is missing is reported as a file.
+        let text = fs::read_to_string(bundle.join(&list.path)).unwrap_or_default();
+        for stanza in text.split("\n\n").filter(|stanza| !stanza.trim().is_empty()) {
+            let (file, sha256) =
+                (field(stanza, "Filename").unwrap_or_default(), field(stanza, "SHA256").unwrap_or_default());
+            let path = format!("{}/{file}", repository.directory());
+            if !of_it().any(|artifact| artifact.path == path && artifact.sha256 == sha256) {
+                found.push(format!("machines of {os}/{arch} do not find {file}, which their list of packages names"));
+            }
+        }
+    }
+    Ok(found)
 }
 
 /// What `apt-get install --print-uris` would download, found in what `apt-cache dumpavail` describes.
@@ -229,6 +255,34 @@ mod tests {
         assert!(release.ends_with(&format!("SHA256:\n {digest} 11 Packages\n")), "{release}");
         assert!(release.contains("\nArchitectures: arm64\nAcquire-By-Hash: yes\nDate: Thu, 26 Nov 2026"), "{release}");
         assert_eq!(repository.list(&digest), format!("os/debian12/arm64/by-hash/SHA256/{digest}"));
+    }
+
+    #[test]
+    fn a_package_that_the_list_names_and_the_index_has_not_is_reported() {
+        let dir = tempfile::tempdir().unwrap();
+        let repository = Repository { os: "debian12", arch: "amd64" };
+        let packages = read(URIS, &available("a")).unwrap();
+        let text = list(&packages);
+        let path = repository.list(&digest::of_bytes(text.as_bytes()));
+        fs::create_dir_all(dir.path().join(&path).parent().unwrap()).unwrap();
+        fs::write(dir.path().join(&path), &text).unwrap();
+        let artifact = |name: &str, kind: Kind, path: &str, sha256: &str| {
+            Artifact::new(name, kind, "1", "amd64", path, (1, sha256.to_owned())).of_repository(repository)
+        };
+        let lists = digest::of_bytes(text.as_bytes());
+        let mut all = vec![
+            artifact(LIST, Kind::Repository, &path, &lists),
+            artifact(RELEASE, Kind::Repository, "os/debian12/amd64/InRelease", &"e".repeat(64)),
+        ];
+        let path = |package: &Package| format!("os/debian12/amd64/{}", package.file);
+        all.extend(packages.iter().map(|it| artifact(&it.name, Kind::Package, &path(it), &it.sha256)));
+        let mut index = Index::new();
+        index.replace_repository(repository, all.clone()).unwrap();
+        assert_eq!(lacking(dir.path(), &index).unwrap(), Vec::<String>::new());
+        all.pop();
+        index.replace_repository(repository, all).unwrap();
+        let said = "machines of debian12/amd64 do not find haproxy_2.6-1_amd64.deb, which their list of packages names";
+        assert_eq!(lacking(dir.path(), &index).unwrap(), [said]);
     }
 
     #[test]

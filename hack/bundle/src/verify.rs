@@ -8,8 +8,8 @@ use anyhow::Result;
 
 use crate::digest;
 use crate::index::{self, Artifact, Index};
-use crate::place;
 use crate::version::minor;
+use crate::{packages, place};
 
 /// What machines take beside Kubernetes' own, of whatever version goes with its minor.
 pub const COMPONENTS: [&str; 7] = [
@@ -57,6 +57,7 @@ pub fn verify(bundle: &Path, mut at: impl FnMut(&Artifact)) -> Result<Report> {
         problems.extend(problem(bundle, artifact)?);
     }
     problems.extend(lacking(&index));
+    problems.extend(packages::lacking(bundle, &index)?);
     let named: BTreeSet<&str> = index.artifacts.iter().map(|artifact| artifact.path.as_str()).collect();
     Ok(Report {
         artifacts: index.artifacts.len(),

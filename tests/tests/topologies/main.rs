@@ -2,6 +2,7 @@
 //! ones have their certificates renewed, are given what they refuse, and are defragmented, backed up, restored and
 //! upgraded, too.
 
+mod access;
 mod backup;
 mod certificates;
 mod defragment;
@@ -81,6 +82,7 @@ async fn etcd_stands_on_a_machine_of_its_own_and_network_plugin_service_proxy_an
             "url": bundle.url, "indexSHA256": bundle.index_sha256, "osPackages": {"signedBy": bundle.packages_key},
         });
         packages::are_missing_and_have_no_source(scenario, &machines).await?;
+        access::is_over_a_bastion_by_password(scenario, &machines[0], &machines[2]).await?;
         own_network::wish(&mut cluster);
         // Its authorities are its owner's, who has them from elsewhere.
         let own = Company::make()?.issue(&["ca", "etcd-ca"])?;
@@ -110,6 +112,7 @@ async fn etcd_stands_on_a_machine_of_its_own_and_network_plugin_service_proxy_an
         );
         own_network::serves(scenario, "dedicated", &client, &[&machines[1], &machines[2]]).await?;
         packages::came_from_the_bundle(scenario, &machines).await?;
+        access::was_over_the_bastion(scenario, &machines[2]).await?;
         healthy(scenario, "dedicated").await
     })
     .await;
