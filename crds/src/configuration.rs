@@ -12,10 +12,11 @@ mod flags;
 mod kube_proxy;
 mod kubelet;
 mod machine;
+mod proxy;
 mod scheduler;
 
 pub use api_server::{AdmissionPlugins, ApiServerSettings, AuditSettings};
-pub use containerd::{ContainerdSettings, Proxy, Runtime};
+pub use containerd::{ContainerdSettings, Runtime};
 pub use controller_manager::ControllerManagerSettings;
 pub use etcd::EtcdSettings;
 pub use flags::FlagValue;
@@ -25,6 +26,7 @@ pub(crate) use kube_proxy::{
 pub use kube_proxy::{KubeProxyMode, KubeProxySettings};
 pub use kubelet::{CpuManagerPolicy, EvictionThresholds, KubeletSettings, ReservedResources, TopologyManagerPolicy};
 pub use machine::{JournalSettings, MachineSettings, SysctlValue};
+pub use proxy::Proxy;
 pub use scheduler::SchedulerSettings;
 
 /// How the components of a cluster's machines are configured. An edit is rolled out to machine after machine

@@ -6,6 +6,8 @@ use kube::KubeSchema;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::Proxy;
+
 /// CEL: a sysctl's name as `sysctl` prints it.
 const SYSCTLS_RULE: &str =
     "self.all(k, size(k) <= 128 && k.matches('^(fs|kernel|net|user|vm)([.][a-zA-Z0-9][-_a-zA-Z0-9]*)+$'))";
@@ -63,6 +65,11 @@ pub struct MachineSettings {
         )
     )]
     pub trusted_cas: Vec<String>,
+    /// The proxy through which a machine itself downloads: programs and images of the artifact bundle, and packages by
+    /// apt, whose configuration has it as long as the machine is of the cluster. Users' shells and services do not get
+    /// it; containerd has one of its own. Default: none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub proxy: Option<Proxy>,
     /// Servers of NTP, names or addresses, by which machines keep their clocks; at most 8. They take the place of those
     /// of systemd-timesyncd, and are beside those of chrony, whichever of the two runs on a machine; preflight and the
     /// step fail where neither does. Default: those of the distribution.

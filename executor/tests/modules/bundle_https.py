@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 
-from ansible_collections.clusterwright.cluster.plugins.module_utils import bundle as bundles
+from ansible_collections.clusterwright.cluster.plugins.module_utils import bundle as bundles, proxies
 from ansible_collections.clusterwright.cluster.plugins.module_utils.bundle import Bundle
 from ansible_collections.clusterwright.cluster.plugins.module_utils.failure import StepFailure
 from ansible_collections.clusterwright.cluster.plugins.module_utils.findings import artifacts as finding_of
@@ -87,7 +87,7 @@ class Server:
         threading.Thread(target=httpd.serve_forever, daemon=True).start()
 
 
-def fetched(server: Server, **options: str) -> bytes:
+def fetched(server: Server, **options: object) -> bytes:
     bundle = Bundle({"url": server.url + "/b/", "kube_version": "1.35.4", **options})
     return bundle.fetch_all(bundle.resolve([{"name": "tool"}]), lambda _artifact, path: pathlib.Path(path).read_bytes())[0]
 
@@ -130,6 +130,20 @@ elsewhere = Server("one")
 assert fetched(Server("one", f"Bearer {CANARY}", elsewhere.url), ca=CA, token=CANARY) == CONTENT
 assert elsewhere.told == ["", ""], elsewhere.told
 refused("ArtifactSourceUnavailable", "away from HTTPS", Server("one", redirect=Server().url), ca=CA)
+
+# Through a proxy, which is asked for the whole URL; what noProxy names is reached without it.
+proxy = Server()
+assert fetched(proxy, url="http://bundle.test/b", proxy={"httpProxy": proxy.url, "noProxy": ["10.0.0.0/8", ".svc"]}) == CONTENT
+assert proxy.told, "the proxy was not asked"
+nobody = {"httpProxy": "http://127.0.0.1:1", "httpsProxy": "http://127.0.0.1:1"}
+refused("ArtifactSourceUnavailable", "127.0.0.1", unencrypted, proxy=nobody)
+assert fetched(unencrypted, proxy={**nobody, "noProxy": ["127.0.0.0/8"]}) == CONTENT
+assert fetched(plain, ca=CA, proxy={**nobody, "noProxy": ["127.0.0.1"]}) == CONTENT
+for entry, host in (("*", "a"), ("a.test", "A.test"), ("a.test", "b.a.test"), (".a.test", "b.a.test"), ("*.a.test", "b.a.test"),
+                    ("10.0.0.0/8", "10.1.2.3"), ("10.1.2.3", "10.1.2.3"), ("[::1]", "::1")):
+    assert proxies.covers(entry, host), (entry, host)
+for entry, host in (("a.test", "ba.test"), (".svc", "svc.test"), ("10.0.0.0/8", "11.0.0.1"), ("10.0.0.0/8", "a.test")):
+    assert not proxies.covers(entry, host), (entry, host)
 
 # What is promised of the index holds, over plain HTTP too.
 assert fetched(unencrypted, index_sha256=DIGEST) == CONTENT

@@ -15,6 +15,7 @@ from ansible_collections.clusterwright.cluster.plugins.module_utils import (  # 
     journal_limits,
     machine_settings,
     name_servers,
+    proxies,
     restarts,
     time_servers,
     units,
@@ -122,6 +123,19 @@ UNITS[time_servers.TIMESYNCD] = {"ActiveState": "inactive"}
 time_servers.machine.container = lambda: "systemd-nspawn"
 brought({"timeServers": SERVERS})
 brought({})
+
+# The proxy, for apt: what it says is what apt takes.
+PROXY = {"httpProxy": "http://proxy.test:3128", "noProxy": ["bundle.test", ".svc", "10.0.0.0/8", "192.0.2.7"]}
+brought({"proxy": PROXY})
+dumped = sh("apt-config", "dump")
+for line in (
+    'Acquire::http::Proxy "http://proxy.test:3128";',
+    'Acquire::http::Proxy::bundle.test "DIRECT";',
+    'Acquire::http::Proxy::192.0.2.7 "DIRECT";',
+):
+    assert line in dumped, (line, dumped)
+assert "svc" not in read(proxies.APT) and "10.0.0.0" not in read(proxies.APT)
+assert apply({}) == [proxies.APT] and not os.path.exists(proxies.APT)
 
 # The journal.
 write("/etc/systemd/journald.conf", "[Journal]\nSystemMaxUse=9G\n")

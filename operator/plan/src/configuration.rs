@@ -8,6 +8,7 @@ pub mod files;
 mod kubelet;
 mod machine;
 mod merge;
+mod proxy;
 mod versions;
 
 use std::collections::BTreeMap;
@@ -55,7 +56,7 @@ pub const PARTS: &[Part] = &[
         wanted: machine::wanted,
         drains: never,
         variable: Some("machine_settings"),
-        lower: as_it_is,
+        lower: proxy::lower,
     },
     Part {
         name: "containerd",
@@ -66,7 +67,7 @@ pub const PARTS: &[Part] = &[
         wanted: containerd::wanted,
         drains: never,
         variable: Some("containerd_settings"),
-        lower: containerd::lower,
+        lower: proxy::lower,
     },
     Part { name: "kubelet", field: "configuration.kubelet", wanted: kubelet::wanted, ..KUBELET },
     Part {

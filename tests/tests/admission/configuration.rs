@@ -212,5 +212,6 @@ async fn a_proxy_is_a_url_without_a_login() -> Result<()> {
         (0, "a login", demo(), "spec.configuration.containerd.proxy.httpsProxy", json!(["http://me:secret@proxy:3128"]),
             refused("should match")),
         (0, "no host", demo(), proxy, json!([{"httpProxy": "http://proxy", "noProxy": ["a,b"]}]), refused("should match")),
+        (0, "a machine's", demo(), "spec.configuration.machine.proxy", json!([{"httpsProxy": "http://proxy:3128"}]), Admitted),
     ]).await
 }

@@ -11,11 +11,12 @@ import urllib.error
 import urllib.parse
 import urllib.request
 
+from ansible_collections.clusterwright.cluster.plugins.module_utils import proxies
 from ansible_collections.clusterwright.cluster.plugins.module_utils.failure import StepFailure
 
 
 # What the variable `artifacts_bundle` holds. The last two are not the source's, and say what is meant of the bundle.
-FIELDS = {"url", "index_sha256", "ca", "username", "password", "token", "components", "kube_version"}
+FIELDS = {"url", "index_sha256", "ca", "username", "password", "token", "proxy", "components", "kube_version"}
 
 
 def origin(url: str) -> tuple:
@@ -48,9 +49,10 @@ class Source:
         self.url = options["url"].rstrip("/")
         self.index_sha256 = (options.get("index_sha256") or "").lower()
         self._authorization = authorization(options, self.url)
-        self._opener = urllib.request.build_opener(
-            Redirects(), urllib.request.HTTPSHandler(context=trust(options.get("ca") or ""))
-        )
+        handlers = [Redirects(), urllib.request.HTTPSHandler(context=trust(options.get("ca") or ""))]
+        if options.get("proxy"):
+            handlers.append(urllib.request.ProxyHandler(proxies.of_url(options["proxy"], self.url)))
+        self._opener = urllib.request.build_opener(*handlers)
 
     def open(self, url: str, timeout: float = 30):
         """The answer is a stream with a status of 200."""

@@ -9,6 +9,7 @@ import os
 from ansible_collections.clusterwright.cluster.plugins.module_utils import (
     bpf,
     journal_limits,
+    proxies,
     links,
     marked_lines,
     membership,
@@ -52,6 +53,7 @@ FILES = (
     *time_servers.FILES,
     name_servers.RESOLVED_FILE,
     journal_limits.FILE,
+    proxies.APT,
     "/usr/local/sbin/clusterwright-network",
     "/usr/local/sbin/clusterwright-network-probe",
     "/usr/local/sbin/clusterwright-check-endpoint",

@@ -8,6 +8,7 @@ from ansible_collections.clusterwright.cluster.plugins.module_utils import (
     authorized_keys,
     journal_limits,
     name_servers,
+    proxies,
     time_servers,
 )
 from ansible_collections.clusterwright.cluster.plugins.module_utils.failure import StepFailure
@@ -19,6 +20,7 @@ def apply(settings: dict, user: str, login: list, check: bool) -> list:
     changed = time_servers.apply(settings.get("timeServers", []), check)
     changed += name_servers.apply(settings.get("dnsServers", []), settings.get("searchDomains", []), check)
     changed += authorized_keys.apply(user, settings.get("authorizedKeys", []), login, check)
+    changed += proxies.apply(settings.get("proxy", {}), check)
     return changed + journal_limits.apply(settings.get("journal", {}), check)
 
 
@@ -29,6 +31,7 @@ def forget(login: list) -> None:
         lambda: name_servers.apply([], [], False),
         lambda: authorized_keys.apply("", [], login, False),
         lambda: journal_limits.apply({}, False),
+        lambda: proxies.apply({}, False),
     ):
         try:
             undo()

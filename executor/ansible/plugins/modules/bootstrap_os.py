@@ -26,6 +26,10 @@ options:
     description: The environment of that script, which says where packages come from.
     type: dict
     default: {}
+  proxy:
+    description: The proxy through which packages are downloaded, as C(machine_settings.proxy).
+    type: dict
+    default: {}
 author:
   - Clusterwright developers
 """
@@ -33,7 +37,7 @@ author:
 import os
 import time
 
-from ansible_collections.clusterwright.cluster.plugins.module_utils import machine
+from ansible_collections.clusterwright.cluster.plugins.module_utils import machine, proxies
 from ansible_collections.clusterwright.cluster.plugins.module_utils.command import attempt, find
 from ansible_collections.clusterwright.cluster.plugins.module_utils.failure import StepFailure
 
@@ -48,24 +52,24 @@ def missing(packages: list) -> list:
     return [package for package in packages if package not in installed]
 
 
-def install(packages: list, installer: str, repository: dict) -> None:
+def install(packages: list, installer: str, repository: dict, proxy: dict) -> None:
     """Installs the packages as the installer does, or from the machine's own sources."""
     if not installer:
-        install_from_own_sources(packages)
+        install_from_own_sources(packages, {**APT, **proxies.environment(proxy)})
         return
-    done = attempt("sh", "-s", "--", *packages, stdin=installer, timeout=600, env=repository)
+    done = attempt("sh", "-s", "--", *packages, stdin=installer, timeout=600, env={**repository, **proxies.environment(proxy)})
     if not done.ok:
         raise StepFailure("PackageNotFound", f"failed to install {', '.join(packages)} from the bundle: {done.said}")
 
 
-def install_from_own_sources(packages: list) -> None:
+def install_from_own_sources(packages: list, environment: dict) -> None:
     """Installs the packages, with fresh lists only when the known ones do not do."""
     arguments = ("apt-get", "-q", "-y", LOCK_WAIT, "--no-install-recommends", "install", *packages)
-    first = attempt(*arguments, timeout=600, env=APT)
+    first = attempt(*arguments, timeout=600, env=environment)
     if first.ok:
         return
-    update = attempt("apt-get", "-q", LOCK_WAIT, "update", timeout=300, env=APT)
-    second = attempt(*arguments, timeout=600, env=APT)
+    update = attempt("apt-get", "-q", LOCK_WAIT, "update", timeout=300, env=environment)
+    second = attempt(*arguments, timeout=600, env=environment)
     if not second.ok:
         why = second.said if update.ok else f"{update.said}\n{second.said}"
         raise StepFailure(
@@ -86,7 +90,7 @@ def work(call) -> dict:
             raise StepFailure("UnsupportedDistribution", "this machine has no dpkg: Debian or Ubuntu is needed")
         due = missing(call.params["packages"])
     if due and not call.check_mode:
-        install(due, call.params["installer"], call.params["repository"])
+        install(due, call.params["installer"], call.params["repository"], call.params["proxy"])
     return {
         "changed": bool(due),
         "installed": due,

@@ -66,7 +66,7 @@ fn the_kubelet_is_given_its_own_words() {
 #[test]
 fn nothing_of_the_cluster_is_asked_for_through_a_proxy() {
     let proxy = json!({"httpsProxy": "http://proxy.example:3128", "noProxy": ["registry.example", "localhost"]});
-    let vars = given(Role::Worker, json!({"containerd": {"proxy": proxy}}), json!({}));
+    let vars = given(Role::Worker, json!({"containerd": {"proxy": proxy}, "machine": {"proxy": proxy}}), json!({}));
     let direct = json!([
         "127.0.0.1",
         "10.244.0.0/16",
@@ -77,6 +77,7 @@ fn nothing_of_the_cluster_is_asked_for_through_a_proxy() {
         "localhost"
     ]);
     assert_eq!(vars["containerd_settings"]["proxy"]["noProxy"], direct);
+    assert_eq!(vars["machine_settings"]["proxy"]["noProxy"], direct);
     assert_eq!(vars["containerd_settings"]["proxy"]["httpsProxy"], "http://proxy.example:3128");
 }
 
