@@ -1,5 +1,5 @@
-//! A machine as its owner has it: on a network of its own for management, which another machine leads to, and with a user
-//! that has a password and sudo.
+//! A machine as its owner has it: on a network of its own for management, which another machine leads to, and with a
+//! user that has a password and sudo.
 
 use anyhow::{Result, ensure};
 use e2e::scenario::Scenario;
