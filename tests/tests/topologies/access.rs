@@ -24,7 +24,8 @@ pub async fn is_over_a_bastion_by_password(scenario: &Scenario, bastion: &Machin
     }
     let user = format!(
         "useradd --create-home --shell /bin/bash {USER} && echo '{USER}:{PASSWORD}' | chpasswd && \
-         echo '{USER} ALL=(ALL) NOPASSWD: ALL' > /etc/sudoers.d/{USER}"
+         echo '{USER} ALL=(ALL) NOPASSWD: ALL' > /etc/sudoers.d/{USER} && \
+         echo 'PasswordAuthentication yes' > /etc/ssh/sshd_config.d/05-{USER}.conf && systemctl reload ssh"
     );
     scenario.ssh(machine, &user).await?;
     let login = json!({
