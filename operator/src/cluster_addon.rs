@@ -1,9 +1,11 @@
 //! ClusterAddon: looks at the objects of an Addon on one cluster, applies them, and removes what is wanted no more.
 
+mod charts;
 pub(crate) mod kinds;
 mod look;
 mod news;
 mod objects;
+mod release;
 
 use std::sync::Arc;
 
@@ -13,6 +15,9 @@ use crds::{Addon, Cluster, ClusterAddon, ClusterAddonStatus, ClusterDeployment, 
 use futures::{StreamExt, stream};
 use jiff::Timestamp;
 use kube::runtime::reflector::ObjectRef;
+use plan::addon::selection::labels;
+use plan::cluster_addon::chart::ChartSeen;
+use plan::cluster_addon::chart::prepared::prepare_chart;
 use plan::cluster_addon::facts::facts;
 use plan::cluster_addon::prepared::prepare;
 use plan::cluster_addon::{Action, Contact, Observed, State, Trial, Wanted};
@@ -68,6 +73,7 @@ pub(crate) struct Observation {
     others: Vec<Arc<ClusterAddon>>,
     wanted: Wanted,
     contact: Contact,
+    chart: ChartSeen,
     /// How the objects are written; there while there is contact.
     objects: Option<Objects>,
 }
@@ -93,16 +99,21 @@ impl Reconcile for Observation {
         };
         let needs_contact = match object.is_deleting() {
             true => object.spec.deletion_policy == AddonDeletionPolicy::Delete,
-            false => matches!(wanted, Wanted::Documents(_)),
+            false => matches!(wanted, Wanted::Documents(_) | Wanted::Chart(_)),
         };
         let key = Key::new(&namespace, &name);
         let client = ctx.remote.client(&namespace, &name).filter(|_| needs_contact && cluster.is_some());
         let objects = client.map(|client| Objects::new(client, key, ctx.kinds.clone()));
+        let has_release = object.status.as_ref().is_some_and(|status| status.release.is_some());
+        let chart = match (&cluster, matches!(wanted, Wanted::Chart(_)) || has_release) {
+            (Some(cluster), true) if objects.is_some() => charts::seen(ctx, &object, addon.as_deref(), cluster).await?,
+            _ => ChartSeen::default(),
+        };
         let contact = match &objects {
             None => Contact::NotMade,
             Some(objects) => look::look(objects, &object, &wanted).await,
         };
-        Ok(Some(Self { now: now(), object, addon, cluster, others, wanted, contact, objects }))
+        Ok(Some(Self { now: now(), object, addon, cluster, others, wanted, contact, chart, objects }))
     }
 
     fn object(&self) -> &ClusterAddon {
@@ -118,6 +129,7 @@ impl Reconcile for Observation {
             others: &refs(&self.others),
             wanted: &self.wanted,
             contact: &self.contact,
+            chart: &self.chart,
         })
     }
 
@@ -156,6 +168,14 @@ impl Reconcile for Observation {
                 let status = ClusterAddonStatus { inventory: inventory.clone(), ..old.clone().unwrap_or_default() };
                 execute::patch_status(ctx, &*self.object, old.as_ref(), &status).await.map(drop)
             }
+            Action::RecordRelease(release) => {
+                let old = self.object.status.clone();
+                let status =
+                    ClusterAddonStatus { release: Some((**release).clone()), ..old.clone().unwrap_or_default() };
+                execute::patch_status(ctx, &*self.object, old.as_ref(), &status).await.map(drop)
+            }
+            Action::Run(operation) => charts::run(ctx, operation).await,
+            Action::DropInputs(name) => charts::drop_inputs(ctx, &self.object, name).await,
             Action::Apply { index, object, manifest, force } => {
                 let Some(objects) = &self.objects else { return Ok(()) };
                 let state = match objects.apply(object, manifest, *force).await {
@@ -223,6 +243,11 @@ async fn wanted(
         Ok(revision) => revision,
         Err(why) => return Ok(Wanted::NoContent(why)),
     };
+    if let Some(chart) = &revision.chart {
+        let labels = labels(cluster, deployment);
+        let prepared = prepare_chart(addon.name(), name, &revision, chart, (cluster.name(), &labels));
+        return Ok(Wanted::Chart(Box::new(prepared)));
+    }
     let facts = facts(addon, revision.version.as_deref(), cluster, deployment);
     Ok(match prepare(addon.name(), name, revision, &facts) {
         Ok(prepared) => Wanted::Documents(Box::new(prepared)),
