@@ -36,6 +36,9 @@ pub struct ChartInputs {
     /// Whether fields are taken over that other field managers have set.
     #[serde(default)]
     pub force_conflicts: bool,
+    /// Whether objects are taken over that no release has.
+    #[serde(default)]
+    pub take_ownership: bool,
     /// Whether what an interrupted Helm has left is put in order first.
     #[serde(default)]
     pub recover: bool,

@@ -105,7 +105,10 @@ async fn upgrade(
     arguments.extend(["--namespace", &inputs.namespace, "--create-namespace", "--reset-values", "--values", &values]);
     arguments.extend(["--timeout", &timeout, "--description", &inputs.description, "--server-side=true"]);
     if inputs.force_conflicts {
-        arguments.extend(["--force-conflicts", "--take-ownership"]);
+        arguments.push("--force-conflicts");
+    }
+    if inputs.take_ownership {
+        arguments.push("--take-ownership");
     }
     helm.must(&arguments, Reason::ReleaseFailed).await
 }

@@ -6,25 +6,22 @@ mod look;
 mod news;
 mod objects;
 mod release;
+mod wanted;
 
 use std::sync::Arc;
 
 use crds::addon::AddonDeletionPolicy;
 use crds::names::{condition, finalizer};
-use crds::{Addon, Cluster, ClusterAddon, ClusterAddonStatus, ClusterDeployment, Conditions, ObjectExt};
+use crds::{Addon, Cluster, ClusterAddon, ClusterAddonStatus, Conditions, ObjectExt};
 use futures::{StreamExt, stream};
 use jiff::Timestamp;
 use kube::runtime::reflector::ObjectRef;
-use plan::addon::selection::labels;
 use plan::cluster_addon::chart::ChartSeen;
-use plan::cluster_addon::chart::prepared::prepare_chart;
-use plan::cluster_addon::facts::facts;
-use plan::cluster_addon::prepared::prepare;
 use plan::cluster_addon::{Action, Contact, Observed, State, Trial, Wanted};
 use plan::transitions::transitions;
 use tokio::task::JoinSet;
 
-use crate::addon::{content, objects_of};
+use crate::addon::objects_of;
 use crate::cache::refs;
 use crate::context::Context;
 use crate::controller;
@@ -34,6 +31,7 @@ use crate::remote::Key;
 use crate::{execute, live};
 use news::News;
 use objects::{Failure, Objects};
+use wanted::wanted;
 
 /// Starts the controller.
 pub fn spawn(ctx: &Arc<Context>, tasks: &mut JoinSet<()>) {
@@ -228,29 +226,5 @@ impl Reconcile for Observation {
     }
 }
 
-/// What is to be applied.
-async fn wanted(
-    ctx: &Context,
-    object: &ClusterAddon,
-    addon: &Addon,
-    cluster: &Cluster,
-    deployment: Option<&ClusterDeployment>,
-) -> Result<Wanted, Error> {
-    let Some(name) = object.spec.revision.as_ref().filter(|_| !object.is_deleting()) else {
-        return Ok(Wanted::Nothing);
-    };
-    let revision = match content::read(ctx, addon, name).await? {
-        Ok(revision) => revision,
-        Err(why) => return Ok(Wanted::NoContent(why)),
-    };
-    if let Some(chart) = &revision.chart {
-        let labels = labels(cluster, deployment);
-        let prepared = prepare_chart(addon.name(), name, &revision, chart, (cluster.name(), &labels));
-        return Ok(Wanted::Chart(Box::new(prepared)));
-    }
-    let facts = facts(addon, revision.version.as_deref(), cluster, deployment);
-    Ok(match prepare(addon.name(), name, revision, &facts) {
-        Ok(prepared) => Wanted::Documents(Box::new(prepared)),
-        Err(problem) => Wanted::Invalid(problem),
-    })
-}
+#[cfg(test)]
+mod tests;

@@ -65,7 +65,7 @@ async fn a_chart_is_fetched_held_to_its_digest_and_installed() {
     assert_eq!(verbs, ["pull", "upgrade", "history"]);
     assert!(calls[1].contains("--install --rollback-on-failure --wait --namespace n --create-namespace"), "{calls:?}");
     assert!(!calls[1].contains("--force-conflicts"), "{calls:?}");
-    let (_, report, calls) = ran(place.path(), json!({"forceConflicts": true})).await;
+    let (_, report, calls) = ran(place.path(), json!({"forceConflicts": true, "takeOwnership": true})).await;
     assert!(report["succeeded"] == true && calls[4].ends_with("--force-conflicts --take-ownership"), "{calls:?}");
     let chart = json!({"oci": "oci://127.0.0.1:9/charts/agent", "version": "1.0.0", "digest": DIGEST});
     let (_, report, calls) = ran(place.path(), json!({ "chart": chart })).await;

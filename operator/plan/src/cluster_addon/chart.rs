@@ -8,6 +8,7 @@ pub(super) mod plan;
 pub mod prepared;
 pub mod release;
 mod seen;
+mod upgrade;
 
 pub use job::Operation;
 pub use prepared::PreparedChart;

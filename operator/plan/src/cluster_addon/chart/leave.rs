@@ -7,7 +7,8 @@ use crds::names::condition;
 
 use super::attempt::{Again, Settled, again, next_attempt, settle};
 use super::job;
-use super::plan::{until, with_release};
+use super::plan::until;
+use super::upgrade::with_release;
 use crate::Next;
 use crate::cluster_addon::action::Action;
 use crate::cluster_addon::observed::{Observed, Seen};
@@ -59,6 +60,7 @@ pub(in crate::cluster_addon) fn leave(observed: &Observed<'_>, known: &ChartRele
         chart: None,
         description: String::new(),
         force_conflicts: false,
+        take_ownership: false,
         recover: false,
     };
     let name = job::name(&with_release(observed.object, &release), UNINSTALL);

@@ -9,13 +9,14 @@ use super::prepared::{PreparedChart, of_addon};
 use super::release::Release;
 use crate::addon::Problem;
 use crate::cluster_addon::conflict::{self, FieldConflict};
+use crate::cluster_addon::documents::Document;
 use crate::cluster_addon::observed::{DocumentSeen, Observed, Seen, State, Trial};
 use crate::moment::after;
 
 /// What an interrupted Helm may take beyond its timeouts.
 const GRACE_SECONDS: i64 = 60;
 /// Between two Jobs that put something back.
-const PUT_BACK_SECONDS: i64 = 20;
+const PUT_BACK_SECONDS: i64 = 10;
 
 /// Whether Helm is to run.
 #[derive(Debug, PartialEq)]
@@ -38,7 +39,9 @@ pub(super) enum Need {
 /// Whether Helm is to run; `old`: what was known of the release before.
 pub(super) fn need(observed: &Observed<'_>, prepared: &PreparedChart, seen: &Seen, old: &ChartRelease) -> Need {
     let force = observed.addon.is_some_and(|addon| addon.spec.conflicts == ConflictPolicy::Force);
-    let run = |why: &str, recover: bool| Need::Run { why: why.to_owned(), recover, force };
+    // What a person changed is put back with the next version, too: Helm would stop at it, and at rolling back.
+    let forces = force || is_changed_by_hand_alone(seen);
+    let run = |why: &str, recover: bool| Need::Run { why: why.to_owned(), recover, force: forces };
     let Some(release) = &seen.release else { return run("installs", false) };
     let addon = observed.object.spec.addon_ref.name.as_str();
     let is_ours = old.tried_at.is_some() || old.job.is_some() || release.description.starts_with(&of_addon(addon));
@@ -59,6 +62,16 @@ pub(super) fn need(observed: &Observed<'_>, prepared: &PreparedChart, seen: &See
         true => drift(observed, seen, (old, force)),
         false => run("upgrades", false),
     }
+}
+
+/// Whether all that holds up fields was written by people.
+fn is_changed_by_hand_alone(seen: &Seen) -> bool {
+    let conflicts = seen.documents.iter().filter_map(|seen| match &seen.state {
+        State::There { trial: Trial::Conflicts(conflicts), .. } => Some(conflicts),
+        _ => None,
+    });
+    let conflicts: Vec<&FieldConflict> = conflicts.flatten().collect();
+    !conflicts.is_empty() && conflicts.into_iter().all(FieldConflict::is_by_hand)
 }
 
 fn pending(prepared: &PreparedChart, release: &Release) -> Problem {
@@ -89,8 +102,7 @@ fn drift(observed: &Observed<'_>, seen: &Seen, (old, force): (&ChartRelease, boo
     for (document, seen) in seen.release.iter().flat_map(|release| &release.documents).zip(&seen.documents) {
         let name = name(seen, &document.kind, &document.name);
         match &seen.state {
-            // One that has ended may be deleted by its time to live.
-            State::Missing if document.group == "batch" && document.kind == "Job" => {}
+            State::Missing if is_over(document, &seen.state) => {}
             State::Missing => return put_back(format!("{name} is gone"), force, within(PUT_BACK_SECONDS)),
             State::There { trial: Trial::Conflicts(conflicts), .. } => {
                 if !force && !conflicts.iter().all(FieldConflict::is_by_hand) {
@@ -116,6 +128,11 @@ fn drift(observed: &Observed<'_>, seen: &Seen, (old, force): (&ChartRelease, boo
         Some((what, force)) => put_back(what, force, within(PUT_BACK_SECONDS)),
         None => Need::Nothing,
     }
+}
+
+/// Whether it is a Job that is gone: one that has ended may be deleted by its time to live.
+pub(super) fn is_over(document: &Document, state: &State) -> bool {
+    *state == State::Missing && document.group == "batch" && document.kind == "Job"
 }
 
 fn put_back(what: String, force: bool, until: Option<Timestamp>) -> Need {

@@ -1,18 +1,17 @@
 //! What is done for a chart now, and what is shown of it.
 
-use crds::chart::{ChartInputs, ChartVerb};
 use crds::cluster_addon::{ChartRelease, MOST_OBJECTS};
 use crds::conditions::Statement;
-use crds::names::{condition, finalizer};
-use crds::{ClusterAddonStatus, ObjectExt, Reason};
+use crds::names::condition;
+use crds::{ClusterAddonStatus, Reason};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::attempt::{Again, Settled, again, next_attempt, settle};
-use super::job;
-use super::need::{Need, need};
+use super::need::{Need, is_over, need};
 use super::prepared::PreparedChart;
 use super::release::{Release, inventory};
+use super::upgrade::{Upgrade, run};
 use crate::cluster_addon::action::{Action, Planned};
 use crate::cluster_addon::observed::{Observed, Seen};
 use crate::cluster_addon::pace::{pause, resync};
@@ -22,12 +21,12 @@ use crate::message::count;
 use crate::{Next, Plan};
 
 /// What was decided.
-struct Decision {
-    actions: Vec<Action>,
-    release: ChartRelease,
-    applied: Statement,
+pub(super) struct Decision {
+    pub actions: Vec<Action>,
+    pub release: ChartRelease,
+    pub applied: Statement,
     /// When to look again, unless all is well.
-    next: Next,
+    pub next: Next,
 }
 
 /// The plan of a ClusterAddon whose source is a chart.
@@ -64,7 +63,8 @@ pub(in crate::cluster_addon) fn plan(observed: &Observed<'_>, prepared: &Prepare
     Plan { actions, status, next, waits_for }
 }
 
-fn stated(status: bool, reason: Reason, message: String) -> Statement {
+/// What is said of the release.
+pub(super) fn stated(status: bool, reason: Reason, message: String) -> Statement {
     Statement::new(condition::APPLIED, status, reason, message)
 }
 
@@ -132,63 +132,6 @@ fn as_wanted(prepared: &PreparedChart, seen: &Seen) -> String {
     )
 }
 
-/// How the release is upgraded.
-struct Upgrade {
-    why: String,
-    recover: bool,
-    force: bool,
-    retry: Option<String>,
-}
-
-fn run(
-    observed: &Observed<'_>,
-    prepared: &PreparedChart,
-    how: Upgrade,
-    (mut actions, mut release): (Vec<Action>, ChartRelease),
-) -> Decision {
-    let object = observed.object;
-    let chart = observed.addon.and_then(|addon| addon.spec.source.chart.as_ref());
-    let inputs = ChartInputs {
-        verb: ChartVerb::Upgrade,
-        release: prepared.release.clone(),
-        namespace: prepared.namespace.clone(),
-        timeout_seconds: chart.and_then(|chart| u32::try_from(chart.timeout_seconds).ok()).unwrap_or(300),
-        chart: Some(prepared.place.clone()),
-        description: prepared.description(&object.spec.addon_ref.name),
-        force_conflicts: how.force,
-        recover: how.recover,
-    };
-    // What came of the last Job is in the status that its name follows from.
-    let named = with_release(object, &release);
-    let name = job::name(&named, "upgrade");
-    match job::operation(observed, (&name, &prepared.digest), &inputs, Some(prepared)) {
-        Ok(operation) => {
-            if let Some(failure) = &mut release.failure {
-                failure.retry = how.retry;
-            }
-            release.job = Some(name.clone());
-            if !object.has_finalizer(finalizer::CLUSTER_ADDON) {
-                actions.push(Action::AddFinalizer);
-            }
-            actions.push(Action::RecordRelease(Box::new(release.clone())));
-            actions.push(Action::Run(Box::new(operation)));
-            let applied = stated(false, Reason::Applying, format!("Job {name} {}", Need::sentence(&how.why, prepared)));
-            Decision { actions, release, applied, next: Next::after_seconds(2) }
-        }
-        Err(problem) => {
-            let applied = stated(false, problem.reason, problem.message);
-            Decision { actions, release, applied, next: Next::after_seconds(30) }
-        }
-    }
-}
-
-/// The object as it is once this is written down.
-pub(super) fn with_release(object: &crds::ClusterAddon, release: &ChartRelease) -> crds::ClusterAddon {
-    let mut object = object.clone();
-    object.status.get_or_insert_default().release = Some(release.clone());
-    object
-}
-
 /// What is said of an attempt that failed.
 fn failed(
     observed: &Observed<'_>,
@@ -238,12 +181,14 @@ fn healthy(
         (healthy.type_, healthy.status) = (condition::HEALTHY.into(), None);
         return (healthy, None);
     };
+    let there = release.documents.iter().cloned().zip(seen.documents.iter().cloned());
+    let (documents, states) = there.filter(|(document, seen)| !is_over(document, &seen.state)).unzip();
     let prepared = Prepared {
         revision: prepared.revision.clone(),
         version: prepared.version.clone(),
         digest: prepared.digest.clone(),
-        documents: release.documents.clone(),
+        documents,
         health_checks: prepared.health_checks.clone(),
     };
-    status::healthy(observed, &prepared, seen, shown)
+    status::healthy(observed, &prepared, &Seen { documents: states, ..Seen::default() }, shown)
 }

@@ -339,10 +339,14 @@ fn what_is_missing_or_was_changed_by_hand_is_put_back_and_what_others_have_set_i
     let plan = world(by("kubectl-edit"), 30).wanted("1.0.0");
     check(&plan, BEGINS, Reason::Applying, "was changed by hand");
     assert!(inputs(operation(&plan)).force_conflicts);
+    assert!(inputs(operation(&world(by("kubectl-edit"), 30).wanted("1.1.0"))).force_conflicts);
+    let upgrade = world(by("autoscaler"), 30).wanted("1.1.0");
+    assert!(!inputs(operation(&upgrade)).force_conflicts && !inputs(operation(&upgrade)).take_ownership);
     check(&world(by("autoscaler"), 30).wanted("1.0.0"), &[], Reason::FieldConflict, "autoscaler has set .data.x");
     let mut forced = world(by("autoscaler"), 30);
     forced.addon.spec.conflicts = crds::addon::ConflictPolicy::Force;
-    assert!(inputs(operation(&forced.wanted("1.0.0"))).force_conflicts);
+    let given = inputs(operation(&forced.wanted("1.0.0")));
+    assert!(given.force_conflicts && given.take_ownership);
     // What differs right after Helm has run is an admission webhook's.
     check(&world(there(Trial::Differs), 30).wanted("1.0.0"), &[], Reason::Applied, "as wanted");
     check(&world(there(Trial::Differs), 700).wanted("1.0.0"), BEGINS, Reason::Applying, "was changed, upgrades");
