@@ -74,7 +74,7 @@ async fn installs(chart: &Chart<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Another version, and other values; one that is removed or changed by hand is put back.
+/// Another version, and other values.
 async fn upgrades(chart: &Chart<'_>) -> Result<()> {
     chart.wants("1.1.0", json!({})).await?;
     chart.says("revision 2 with chart agent 1.1.0").await?;
@@ -95,7 +95,7 @@ async fn rolls_back(chart: &Chart<'_>) -> Result<()> {
         .await?;
     chart.has(NAME, "version", Some("1.1.0")).await?;
     chart.wants("1.1.0", json!({})).await?;
-    chart.says("revision 6 with chart agent 1.1.0").await?;
+    chart.says("with chart agent 1.1.0: 1 object as wanted").await?;
     chart.has(NAME, "word", Some("of edge")).await
 }
 
@@ -105,7 +105,7 @@ async fn keeps(chart: &Chart<'_>) -> Result<()> {
     chart.wants("1.0.0", json!({"digest": wrong})).await?;
     chart.says("chart agent 1.0.0 failed: the archive of source/agent 1.0.0 is sha256:").await?;
     chart.wants("1.1.0", json!({})).await?;
-    chart.says("revision 6 with chart agent 1.1.0").await?;
+    chart.says("with chart agent 1.1.0: 1 object as wanted").await?;
     config_maps(&chart.world.edge, "charts").delete(NAME, &DeleteParams::default()).await?;
     chart
         .world
@@ -115,7 +115,7 @@ async fn keeps(chart: &Chart<'_>) -> Result<()> {
             Ok((found.is_some(), chart.kubelet.output()))
         })
         .await?;
-    chart.says("revision 7 with chart agent 1.1.0").await
+    chart.says("with chart agent 1.1.0: 1 object as wanted").await
 }
 
 /// With the Addon the release goes.
@@ -133,7 +133,7 @@ pub async fn all(world: &World) -> Result<()> {
     let chart = Chart {
         world,
         charts: Charts::serve(address, &["1.0.0", "1.1.0", "2.0.0"])?,
-        kubelet: Kubelet::start(world.metadata.client(), super::NAMESPACE)?,
+        kubelet: Kubelet::start(world.metadata.client(), super::NAMESPACE).await?,
     };
     let values = json!({
         "apiVersion": "v1", "kind": "Secret", "metadata": {"name": "chart-values"},

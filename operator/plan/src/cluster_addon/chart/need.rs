@@ -25,7 +25,7 @@ pub(super) enum Need {
     Nothing,
     /// It is.
     Run {
-        /// What for, with the release and the chart: `installs`.
+        /// Why, in words: `ConfigMap default/a is gone`.
         why: String,
         /// Whether an interrupted Helm has left something.
         recover: bool,
@@ -42,7 +42,7 @@ pub(super) fn need(observed: &Observed<'_>, prepared: &PreparedChart, seen: &See
     // What a person changed is put back with the next version, too: Helm would stop at it, and at rolling back.
     let forces = force || is_changed_by_hand_alone(seen);
     let run = |why: &str, recover: bool| Need::Run { why: why.to_owned(), recover, force: forces };
-    let Some(release) = &seen.release else { return run("installs", false) };
+    let Some(release) = &seen.release else { return run("it is not there", false) };
     let addon = observed.object.spec.addon_ref.name.as_str();
     let is_ours = old.tried_at.is_some() || old.job.is_some() || release.description.starts_with(&of_addon(addon));
     if !is_ours && !force {
@@ -55,12 +55,12 @@ pub(super) fn need(observed: &Observed<'_>, prepared: &PreparedChart, seen: &See
     if release.is_pending() {
         return match pending_until(observed, release).filter(|until| *until > observed.now) {
             Some(until) => Need::Waits(pending(prepared, release), Some(until)),
-            None => run("puts in order and upgrades", true),
+            None => run("an interrupted Helm is put in order", true),
         };
     }
     match release.is_deployed() && release.description == prepared.description(addon) {
         true => drift(observed, seen, (old, force)),
-        false => run("upgrades", false),
+        false => run("it is not as it is wanted", false),
     }
 }
 
@@ -137,7 +137,7 @@ pub(super) fn is_over(document: &Document, state: &State) -> bool {
 
 fn put_back(what: String, force: bool, until: Option<Timestamp>) -> Need {
     match until {
-        None => Need::Run { why: format!("since {what}, upgrades"), recover: false, force },
+        None => Need::Run { why: what, recover: false, force },
         Some(until) => {
             let message = format!("{what}: Helm runs again soon");
             Need::Waits(Problem { reason: Reason::Applying, message }, Some(until))
@@ -147,11 +147,4 @@ fn put_back(what: String, force: bool, until: Option<Timestamp>) -> Need {
 
 fn name(seen: &DocumentSeen, kind: &str, name: &str) -> String {
     seen.object.as_ref().map_or_else(|| format!("{kind} {name}"), ToString::to_string)
-}
-
-impl Need {
-    /// The next Job's part in a sentence, with the release and the chart.
-    pub fn sentence(why: &str, prepared: &PreparedChart) -> String {
-        format!("{why} release {} with {}", prepared.release, prepared.name())
-    }
 }

@@ -244,12 +244,17 @@ fn a_chart_that_is_not_there_is_installed_by_a_job_that_follows_from_what_was_se
 #[test]
 fn another_version_is_an_upgrade_and_the_same_digest_of_another_revision_is_none() {
     let world = World::new().is_installed(there(Trial::Same)).tried(1000);
-    check(&world.wanted("1.1.0"), BEGINS, Reason::Applying, "upgrades release agent with chart agent 1.1.0");
+    check(
+        &world.wanted("1.1.0"),
+        BEGINS,
+        Reason::Applying,
+        "installs release agent with chart agent 1.1.0: it is not as it is wanted",
+    );
     let plan = world.wanted("1.0.0");
     check(&plan, &[], Reason::Applied, "as wanted");
     // By hand it was rolled back, or upgraded.
     let by_hand = World::new().has(3, "deployed", "1.0.0", "Rollback to 1", there(Trial::Same)).tried(1000);
-    check(&by_hand.wanted("1.0.0"), BEGINS, Reason::Applying, "upgrades");
+    check(&by_hand.wanted("1.0.0"), BEGINS, Reason::Applying, "it is not as it is wanted");
 }
 
 #[test]
@@ -282,15 +287,20 @@ fn a_bad_version_is_rolled_back_told_and_tried_three_times() {
         )
     };
     check(&again(10, 1).wanted("2.0.0"), &[], Reason::ReleaseRolledBack, "next attempt is at");
-    check(&again(20, 1).wanted("2.0.0"), BEGINS, Reason::Applying, "upgrades");
+    check(&again(20, 1).wanted("2.0.0"), BEGINS, Reason::Applying, "it is not as it is wanted");
     check(&again(9000, 3).wanted("2.0.0"), &[], Reason::ReleaseRolledBack, "clusterwright.dev/retry=1");
     let mut asked = again(9000, 3);
     asked.object.metadata.annotations = Some([("clusterwright.dev/retry".to_owned(), "1".to_owned())].into());
     let plan = asked.wanted("2.0.0");
-    check(&plan, BEGINS, Reason::Applying, "upgrades");
+    check(&plan, BEGINS, Reason::Applying, "it is not as it is wanted");
     assert_eq!(plan.status.release.as_ref().unwrap().failure.as_ref().unwrap().retry.as_deref(), Some("1"));
     let world = asked.after(&plan);
-    check(&world.wanted("2.0.0"), &["drop", "record true", "run Upgrade"], Reason::Applying, "upgrades");
+    check(
+        &world.wanted("2.0.0"),
+        &["drop", "record true", "run Upgrade"],
+        Reason::Applying,
+        "it is not as it is wanted",
+    );
     // Another wish is worth another attempt, and so is one that was fulfilled before.
     check(&again(1, 3).wanted("1.0.0"), BEGINS, Reason::Applying, "chart agent 1.0.0");
 }
@@ -300,7 +310,7 @@ fn what_cannot_be_fetched_is_tried_for_ever_and_what_never_served_says_so() {
     let wanted = prepared("1.0.0").digest;
     let world = |seconds, reason| World::new().failed(seconds, 30, reason, &wanted);
     check(&world(599, Reason::ChartNotFetched).wanted("1.0.0"), &[], Reason::ChartNotFetched, "next attempt is at");
-    check(&world(601, Reason::ChartNotFetched).wanted("1.0.0"), BEGINS, Reason::Applying, "installs");
+    check(&world(601, Reason::ChartNotFetched).wanted("1.0.0"), BEGINS, Reason::Applying, "it is not there");
     check(&world(9000, Reason::ReleaseFailed).wanted("1.0.0"), &[], Reason::ReleaseFailed, "for another attempt");
     check(
         &world(9000, Reason::ChartDigestMismatch).wanted("1.0.0"),
@@ -317,7 +327,7 @@ fn a_job_that_says_nothing_or_is_gone_is_tried_again() {
     check(&world.wanted("1.0.0"), &["drop"], Reason::ReleaseFailed, "the executor's Pod ended with code 0: Killed");
     // Nobody saw how it ended: it has done its work, or it has not.
     let gone = World::new().after(&plan);
-    check(&gone.wanted("1.0.0"), &["drop", "record true", "run Upgrade"], Reason::Applying, "installs");
+    check(&gone.wanted("1.0.0"), &["drop", "record true", "run Upgrade"], Reason::Applying, "it is not there");
     let done = World::new().after(&plan).is_installed(there(Trial::Same));
     check(&done.wanted("1.0.0"), &["drop"], Reason::Applied, "as wanted");
 }
@@ -329,12 +339,7 @@ fn what_is_missing_or_was_changed_by_hand_is_put_back_and_what_others_have_set_i
         there(Trial::Conflicts(vec![field]))
     };
     let world = |state: State, seconds| World::new().is_installed(state).tried(seconds);
-    check(
-        &world(State::Missing, 30).wanted("1.0.0"),
-        BEGINS,
-        Reason::Applying,
-        "since ConfigMap default/c is gone, upgrades",
-    );
+    check(&world(State::Missing, 30).wanted("1.0.0"), BEGINS, Reason::Applying, ": ConfigMap default/c is gone");
     check(&world(State::Missing, 3).wanted("1.0.0"), &[], Reason::Applying, "Helm runs again soon");
     let plan = world(by("kubectl-edit"), 30).wanted("1.0.0");
     check(&plan, BEGINS, Reason::Applying, "was changed by hand");
@@ -349,7 +354,12 @@ fn what_is_missing_or_was_changed_by_hand_is_put_back_and_what_others_have_set_i
     assert!(given.force_conflicts && given.take_ownership);
     // What differs right after Helm has run is an admission webhook's.
     check(&world(there(Trial::Differs), 30).wanted("1.0.0"), &[], Reason::Applied, "as wanted");
-    check(&world(there(Trial::Differs), 700).wanted("1.0.0"), BEGINS, Reason::Applying, "was changed, upgrades");
+    check(
+        &world(there(Trial::Differs), 700).wanted("1.0.0"),
+        BEGINS,
+        Reason::Applying,
+        "ConfigMap default/c was changed",
+    );
     let mut paused = world(State::Missing, 700);
     paused.addon.spec.paused = true;
     check(&paused.wanted("1.0.0"), &[], Reason::Paused, "Helm runs once spec.paused");
@@ -363,13 +373,13 @@ fn a_release_of_others_is_left_alone_and_an_interrupted_helm_is_given_its_time()
     assert!(plan.status.release.is_none() && plan.status.inventory.is_empty());
     let mut forced = foreign();
     forced.addon.spec.conflicts = crds::addon::ConflictPolicy::Force;
-    check(&forced.wanted("1.0.0"), BEGINS, Reason::Applying, "upgrades");
+    check(&forced.wanted("1.0.0"), BEGINS, Reason::Applying, "it is not as it is wanted");
     let mut pending =
         World::new().has(2, "pending-upgrade", "1.0.0", "Preparing upgrade", there(Trial::Same)).tried(1000);
     check(&pending.wanted("1.0.0"), &[], Reason::ReleasePending, "revision 2 of release agent is pending-upgrade");
     pending.seen.release.as_mut().unwrap().deployed_at = Some(ago(181));
     let plan = pending.wanted("1.0.0");
-    check(&plan, BEGINS, Reason::Applying, "puts in order and upgrades");
+    check(&plan, BEGINS, Reason::Applying, "an interrupted Helm is put in order");
     assert!(inputs(operation(&plan)).recover);
 }
 

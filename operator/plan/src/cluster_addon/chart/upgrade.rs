@@ -7,7 +7,6 @@ use crds::names::finalizer;
 use crds::{ClusterAddon, ObjectExt, Reason};
 
 use super::job;
-use super::need::Need;
 use super::plan::{Decision, stated};
 use super::prepared::PreparedChart;
 use crate::Next;
@@ -16,7 +15,7 @@ use crate::cluster_addon::observed::Observed;
 
 /// How the release is upgraded.
 pub(super) struct Upgrade {
-    /// What for, in the sentence.
+    /// Why, in words.
     pub why: String,
     pub recover: bool,
     pub force: bool,
@@ -58,7 +57,9 @@ pub(super) fn run(
             }
             actions.push(Action::RecordRelease(Box::new(release.clone())));
             actions.push(Action::Run(Box::new(operation)));
-            let applied = stated(false, Reason::Applying, format!("Job {name} {}", Need::sentence(&how.why, prepared)));
+            let (of, chart, why) = (&prepared.release, prepared.name(), how.why);
+            let message = format!("Job {name} installs release {of} with {chart}: {why}");
+            let applied = stated(false, Reason::Applying, message);
             Decision { actions, release, applied, next: Next::after_seconds(2) }
         }
         Err(problem) => {
