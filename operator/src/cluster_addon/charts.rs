@@ -48,8 +48,18 @@ pub(super) async fn run(ctx: &Context, operation: &Operation) -> Result<(), Erro
 
 /// Deletes the Secret that a Job was given; what is not the ClusterAddon's own stays.
 pub(super) async fn drop_inputs(ctx: &Context, object: &ClusterAddon, name: &str) -> Result<(), Error> {
-    match live::get::<Secret>(ctx, object.namespace(), name).await? {
-        Some(secret) if secret.is_owned_by(object.uid()) => execute::delete(ctx, &secret, None).await,
+    let ours = async || {
+        let found = live::get::<Secret>(ctx, object.namespace(), name).await?;
+        Ok::<_, Error>(found.filter(|secret| secret.is_owned_by(object.uid())))
+    };
+    let Some(secret) = ours().await? else { return Ok(()) };
+    execute::delete(ctx, &secret, None).await?;
+    // Nobody looks for it once the status does not name its Job any more.
+    match ours().await? {
+        Some(left) if left.uid() == secret.uid() && !left.is_deleting() => {
+            let action = format!("delete Secret {name}");
+            Err(Error::Failed { action, source: "it is still there".into() })
+        }
         Some(_) | None => Ok(()),
     }
 }

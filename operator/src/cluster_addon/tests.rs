@@ -41,6 +41,7 @@ impl World {
         let ctx = api.context();
         for _ in 0..count {
             ctx.remote.put(&Key::new("fleet", "a"), self.theirs.client());
+            ctx.remote.show(&Key::new("fleet", "a"), Vec::new());
             ctx.cache.clusters.fill(api.list::<Cluster>("clusters"));
             ctx.cache.addons.fill(api.list::<Addon>("addons"));
             ctx.cache.cluster_addons.fill(api.list::<ClusterAddon>("clusteraddons"));
