@@ -16,7 +16,7 @@ const PLAIN_MESSAGE: &str =
     "source.chart.digest is required with plainHTTP and with an http:// repository: nobody else vouches for the chart";
 const OCI_RULE: &str = "has(self.oci) || !self.plainHTTP";
 const OCI_MESSAGE: &str = "source.chart.plainHTTP is for oci: give a repository as http://host/charts";
-const RELEASE_RULE: &str = "has(self.releaseName) == has(oldSelf.releaseName) && (!has(self.releaseName) || self.releaseName == oldSelf.releaseName) && self.namespace == oldSelf.namespace";
+const RELEASE_RULE: &str = "has(self.releaseName) == has(oldSelf.releaseName) && (!has(self.releaseName) || self.releaseName == oldSelf.releaseName) && self.__namespace__ == oldSelf.__namespace__";
 const RELEASE_MESSAGE: &str = "source.chart.releaseName and namespace cannot be changed: they name the release on the clusters; make another Addon";
 
 /// A chart, and the release that it becomes on each cluster.
