@@ -1,5 +1,6 @@
 //! Addon: what clusters need beside Kubernetes itself, applied to them and kept as it is wanted.
 
+mod chart;
 mod health;
 mod source;
 
@@ -11,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::etcd_backup_schedule::ClusterSelector;
 use crate::references::LocalRef;
 
+pub use chart::{Chart, ChartOverride, ValuesRef};
 pub use health::{HEALTH_CHECKS, HealthCheck};
 pub use source::{AddonSource, Manifests, ManifestsRef};
 
@@ -33,7 +35,7 @@ const CANARIES_MESSAGE: &str =
     namespaced,
     status = "AddonStatus",
     derive = "PartialEq",
-    doc = "What clusters need beside Kubernetes itself: manifests that are applied to each of them, and kept as they are wanted.",
+    doc = "What clusters need beside Kubernetes itself: manifests, or a Helm chart, that are applied to each of them, and kept as they are wanted.",
     printcolumn(name = "Version", type_ = "string", json_path = ".spec.version"),
     printcolumn(name = "Clusters", type_ = "integer", json_path = ".status.clusters"),
     printcolumn(name = "Updated", type_ = "integer", json_path = ".status.updatedClusters"),
@@ -58,7 +60,8 @@ pub struct AddonSpec {
     /// What is applied.
     pub source: AddonSource,
     /// The version, as it is shown, and as templates find it in `addon_version`: 1 to 64 characters of
-    /// `A-Za-z0-9._+-`. Another version is rolled out like any edit of the source. Default: none.
+    /// `A-Za-z0-9._+-`. Another version is rolled out like any edit of the source. Default: that of the chart; of
+    /// manifests none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 64), regex(pattern = r"^[A-Za-z0-9]([A-Za-z0-9._+-]*[A-Za-z0-9])?$"))]
     pub version: Option<String>,
@@ -79,7 +82,8 @@ pub struct AddonSpec {
     /// `Delete`. A single object is kept by its annotation `clusterwright.dev/deletion-policy: Orphan`.
     #[serde(default)]
     pub deletion_policy: AddonDeletionPolicy,
-    /// Whose fields an object keeps that another field manager has set otherwise. Default `Report`.
+    /// Whose fields an object keeps that another field manager has set otherwise, and whose release of a chart's name
+    /// stays. Default `Report`.
     #[serde(default)]
     pub conflicts: ConflictPolicy,
     /// True: nothing is applied, put back or removed on any cluster. Health is still looked at. Default false.
@@ -143,6 +147,13 @@ pub struct AddonRollout {
     #[serde(default)]
     #[schemars(range(min = 0, max = 604_800))]
     pub pause_seconds: i32,
+}
+
+impl AddonSpec {
+    /// The version, as it is shown: its own, or that of its chart.
+    pub fn shown_version(&self) -> Option<&String> {
+        self.version.as_ref().or(self.source.chart.as_ref().map(|chart| &chart.version))
+    }
 }
 
 impl Default for AddonRollout {

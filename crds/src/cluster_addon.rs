@@ -74,7 +74,7 @@ pub struct ClusterAddonStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 64))]
     pub version: Option<String>,
-    /// Digest of the manifests as they were rendered for this cluster.
+    /// Digest of the manifests as they were rendered for this cluster; or of the chart and its values.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 32))]
     pub digest: Option<String>,
@@ -92,10 +92,75 @@ pub struct ClusterAddonStatus {
     /// The first object that is not healthy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unhealthy: Option<UnhealthyObject>,
+    /// The release of the Addon's chart.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub release: Option<ChartRelease>,
     /// `Ready`, `Applied`, `Healthy`; `Reconciling` or `Stalled` while it is so.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 8), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Vec<Condition>,
+}
+
+/// A Helm release on a cluster, and what is done about it.
+#[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ChartRelease {
+    /// Its name.
+    #[schemars(length(max = 53))]
+    pub name: String,
+    /// Its namespace.
+    #[schemars(length(max = 63))]
+    pub namespace: String,
+    /// Its revision, as Helm counts them, that was seen last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub revision: Option<i64>,
+    /// What Helm says of that revision: `deployed`, `failed`, `pending-upgrade`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 64))]
+    pub status: Option<String>,
+    /// The chart's version of that revision.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 128))]
+    pub chart_version: Option<String>,
+    /// The version of what the chart installs, as the chart gives it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 128))]
+    pub app_version: Option<String>,
+    /// SHA-256 of the chart's archive that was installed last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 71))]
+    pub digest: Option<String>,
+    /// The Job that runs Helm now. Its Pod's log has Helm's output.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 63))]
+    pub job: Option<String>,
+    /// When the last Job ended: the next one is named after it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tried_at: Option<Time>,
+    /// What went wrong last, until it succeeds or something else is wanted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure: Option<ChartFailure>,
+}
+
+/// Why Helm did not succeed.
+#[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ChartFailure {
+    /// What was tried: a digest of the chart, its values and the release, or `uninstall`.
+    #[schemars(length(max = 32))]
+    pub wanted: String,
+    /// How often in a row.
+    pub attempts: i32,
+    /// A reason of the condition `Applied`.
+    #[schemars(length(max = 64))]
+    pub reason: String,
+    /// The end of what Helm said.
+    #[schemars(length(max = 1024))]
+    pub message: String,
+    /// The retry that was answered by the last attempt.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 64))]
+    pub retry: Option<String>,
 }
 
 /// An object on a cluster.

@@ -8,6 +8,7 @@ pub mod addon;
 pub mod backup;
 pub mod backup_storage;
 pub mod certificates;
+pub mod chart;
 pub mod cluster;
 pub mod cluster_addon;
 pub mod cluster_deployment;

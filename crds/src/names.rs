@@ -42,6 +42,8 @@ pub mod label {
     pub const RESTORE: &str = "clusterwright.dev/restore";
     /// The Addon that an object was made for: ClusterAddons, revisions, and what is applied to clusters.
     pub const ADDON: &str = "clusterwright.dev/addon";
+    /// The ClusterAddon whose chart a Job installs or uninstalls.
+    pub const CLUSTER_ADDON: &str = "clusterwright.dev/cluster-addon";
     /// The intent of a run, in lower case.
     pub const INTENT: &str = "clusterwright.dev/intent";
 }

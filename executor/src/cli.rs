@@ -34,6 +34,9 @@ pub enum Command {
     /// Fetch the keys of a backup into a Secret. Exit code 0 whatever came of it: that is in the termination message,
     /// as JSON; 10 for arguments that cannot be read.
     FetchKeys(Box<FetchKeys>),
+    /// Install, upgrade or uninstall the release of a chart by Helm. Exit code 0 whatever came of it: that is in the
+    /// termination message, as JSON; 10 for inputs that cannot be read.
+    Chart(Box<Chart>),
     /// Print inputs to start from: save them as DIR/model/inputs.json, and put the key into DIR/secrets/.
     Inputs,
 }
@@ -167,4 +170,25 @@ pub struct FetchKeys {
     /// The Secret that takes them; it is there already.
     #[arg(long, value_name = "NAMESPACE/NAME")]
     pub secret: String,
+}
+
+/// Arguments of `chart`.
+#[derive(Debug, Args)]
+pub struct Chart {
+    /// Directory with release.json, kubeconfig, values.json, masked.json, ca.crt, username and password; all but the
+    /// first two where they are needed.
+    #[arg(long, value_name = "DIR")]
+    pub inputs: PathBuf,
+    /// Where the chart is put, and what Helm writes.
+    #[arg(long, value_name = "DIR", default_value = "/work")]
+    pub work: PathBuf,
+    /// Helm.
+    #[arg(long, value_name = "PROGRAM", env = "CLUSTERWRIGHT_HELM", default_value = "helm")]
+    pub helm: PathBuf,
+    /// Helm is ended after this time.
+    #[arg(long, value_name = "SECONDS", default_value_t = 900)]
+    pub deadline_seconds: u64,
+    /// Where what came of it is written.
+    #[arg(long, value_name = "FILE", default_value = "/dev/termination-log")]
+    pub termination_message: PathBuf,
 }

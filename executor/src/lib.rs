@@ -7,6 +7,7 @@ pub mod backup_removal;
 pub mod backup_verification;
 pub mod bastions;
 pub mod capped_ssh;
+pub mod chart;
 pub mod children;
 pub mod cli;
 pub mod core_dumps;

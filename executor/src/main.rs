@@ -45,6 +45,10 @@ async fn execute() -> ExitCode {
             log("warn");
             executor::fetched_keys::fetch(&arguments).await.into()
         }
+        Command::Chart(arguments) => {
+            log("warn");
+            executor::chart::run(&arguments).await.into()
+        }
         Command::Inputs => {
             println!("{}", executor::example::text());
             ExitCode::SUCCESS

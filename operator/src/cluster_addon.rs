@@ -1,25 +1,27 @@
 //! ClusterAddon: looks at the objects of an Addon on one cluster, applies them, and removes what is wanted no more.
 
+mod charts;
 pub(crate) mod kinds;
 mod look;
 mod news;
 mod objects;
+mod release;
+mod wanted;
 
 use std::sync::Arc;
 
 use crds::addon::AddonDeletionPolicy;
 use crds::names::{condition, finalizer};
-use crds::{Addon, Cluster, ClusterAddon, ClusterAddonStatus, ClusterDeployment, Conditions, ObjectExt};
+use crds::{Addon, Cluster, ClusterAddon, ClusterAddonStatus, Conditions, ObjectExt};
 use futures::{StreamExt, stream};
 use jiff::Timestamp;
 use kube::runtime::reflector::ObjectRef;
-use plan::cluster_addon::facts::facts;
-use plan::cluster_addon::prepared::prepare;
+use plan::cluster_addon::chart::ChartSeen;
 use plan::cluster_addon::{Action, Contact, Observed, State, Trial, Wanted};
 use plan::transitions::transitions;
 use tokio::task::JoinSet;
 
-use crate::addon::{content, objects_of};
+use crate::addon::objects_of;
 use crate::cache::refs;
 use crate::context::Context;
 use crate::controller;
@@ -29,6 +31,7 @@ use crate::remote::Key;
 use crate::{execute, live};
 use news::News;
 use objects::{Failure, Objects};
+use wanted::wanted;
 
 /// Starts the controller.
 pub fn spawn(ctx: &Arc<Context>, tasks: &mut JoinSet<()>) {
@@ -68,6 +71,7 @@ pub(crate) struct Observation {
     others: Vec<Arc<ClusterAddon>>,
     wanted: Wanted,
     contact: Contact,
+    chart: ChartSeen,
     /// How the objects are written; there while there is contact.
     objects: Option<Objects>,
 }
@@ -93,16 +97,21 @@ impl Reconcile for Observation {
         };
         let needs_contact = match object.is_deleting() {
             true => object.spec.deletion_policy == AddonDeletionPolicy::Delete,
-            false => matches!(wanted, Wanted::Documents(_)),
+            false => matches!(wanted, Wanted::Documents(_) | Wanted::Chart(_)),
         };
         let key = Key::new(&namespace, &name);
         let client = ctx.remote.client(&namespace, &name).filter(|_| needs_contact && cluster.is_some());
         let objects = client.map(|client| Objects::new(client, key, ctx.kinds.clone()));
+        let has_release = object.status.as_ref().is_some_and(|status| status.release.is_some());
+        let chart = match (&cluster, matches!(wanted, Wanted::Chart(_)) || has_release) {
+            (Some(cluster), true) if objects.is_some() => charts::seen(ctx, &object, addon.as_deref(), cluster).await?,
+            _ => ChartSeen::default(),
+        };
         let contact = match &objects {
             None => Contact::NotMade,
             Some(objects) => look::look(objects, &object, &wanted).await,
         };
-        Ok(Some(Self { now: now(), object, addon, cluster, others, wanted, contact, objects }))
+        Ok(Some(Self { now: now(), object, addon, cluster, others, wanted, contact, chart, objects }))
     }
 
     fn object(&self) -> &ClusterAddon {
@@ -118,6 +127,7 @@ impl Reconcile for Observation {
             others: &refs(&self.others),
             wanted: &self.wanted,
             contact: &self.contact,
+            chart: &self.chart,
         })
     }
 
@@ -156,6 +166,14 @@ impl Reconcile for Observation {
                 let status = ClusterAddonStatus { inventory: inventory.clone(), ..old.clone().unwrap_or_default() };
                 execute::patch_status(ctx, &*self.object, old.as_ref(), &status).await.map(drop)
             }
+            Action::RecordRelease(release) => {
+                let old = self.object.status.clone();
+                let status =
+                    ClusterAddonStatus { release: Some((**release).clone()), ..old.clone().unwrap_or_default() };
+                execute::patch_status(ctx, &*self.object, old.as_ref(), &status).await.map(drop)
+            }
+            Action::Run(operation) => charts::run(ctx, operation).await,
+            Action::DropInputs(name) => charts::drop_inputs(ctx, &self.object, name).await,
             Action::Apply { index, object, manifest, force } => {
                 let Some(objects) = &self.objects else { return Ok(()) };
                 let state = match objects.apply(object, manifest, *force).await {
@@ -208,24 +226,5 @@ impl Reconcile for Observation {
     }
 }
 
-/// What is to be applied.
-async fn wanted(
-    ctx: &Context,
-    object: &ClusterAddon,
-    addon: &Addon,
-    cluster: &Cluster,
-    deployment: Option<&ClusterDeployment>,
-) -> Result<Wanted, Error> {
-    let Some(name) = object.spec.revision.as_ref().filter(|_| !object.is_deleting()) else {
-        return Ok(Wanted::Nothing);
-    };
-    let revision = match content::read(ctx, addon, name).await? {
-        Ok(revision) => revision,
-        Err(why) => return Ok(Wanted::NoContent(why)),
-    };
-    let facts = facts(addon, revision.version.as_deref(), cluster, deployment);
-    Ok(match prepare(addon.name(), name, revision, &facts) {
-        Ok(prepared) => Wanted::Documents(Box::new(prepared)),
-        Err(problem) => Wanted::Invalid(problem),
-    })
-}
+#[cfg(test)]
+mod tests;

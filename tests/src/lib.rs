@@ -6,6 +6,7 @@ pub mod backups;
 pub mod bundle;
 pub mod certificates;
 pub mod chaos;
+pub mod charts;
 pub mod client;
 pub mod eventually;
 pub mod external_etcd;

@@ -111,6 +111,13 @@ impl Drop for Operator {
     }
 }
 
+/// The executor that goes with the operator of [`Operator::start`]: the one beside it.
+pub fn executor() -> Result<PathBuf> {
+    let executor = program()?.with_file_name("executor");
+    ensure!(executor.is_file(), "{} is missing: build the executor, too", executor.display());
+    Ok(executor)
+}
+
 /// The one that `CLUSTERWRIGHT_TEST_OPERATOR` names, or the operator that the lab runs, built from what is here.
 fn program() -> Result<PathBuf> {
     if let Some(given) = std::env::var_os(crate::operator::PROGRAM).filter(|given| !given.is_empty()) {

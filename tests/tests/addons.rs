@@ -1,6 +1,11 @@
 //! Addons on real API servers, with the real operator: a metadata cluster and two others. No controller of Kubernetes
 //! runs there: what is applied is there, and no Pod of it.
 
+#[path = "addons/charts.rs"]
+mod charts;
+#[path = "addons/kubelet.rs"]
+mod kubelet;
+
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
@@ -333,5 +338,6 @@ async fn an_addon_is_applied_to_clusters_kept_there_and_removed() -> Result<()> 
     keeps(&world).await?;
     upgrades(&world).await?;
     survives_a_dead_cluster(&world).await?;
-    leaves(&world).await
+    leaves(&world).await?;
+    charts::all(&world).await
 }

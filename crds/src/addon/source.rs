@@ -3,16 +3,28 @@
 use kube::KubeSchema;
 use serde::{Deserialize, Serialize};
 
+use super::chart::Chart;
 use crate::references::LocalRef;
+
+/// CEL: one kind of source, and the same for good.
+const KIND_RULE: &str = "has(self.manifests) != has(self.chart)";
+const KIND_MESSAGE: &str = "exactly one of source.manifests and source.chart is required";
+const SAME_RULE: &str = "has(self.chart) == has(oldSelf.chart)";
+const SAME_MESSAGE: &str =
+    "source cannot become another kind: delete the Addon, and make one anew with the other kind of source";
 
 /// Where what is applied comes from.
 #[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq, KubeSchema)]
 #[serde(rename_all = "camelCase")]
-#[x_kube(validation = Rule::new("has(self.manifests)").message("source.manifests is required: it is the only kind of source"))]
+#[x_kube(validation = Rule::new(KIND_RULE).message(KIND_MESSAGE))]
+#[x_kube(validation = Rule::new(SAME_RULE).message(SAME_MESSAGE))]
 pub struct AddonSource {
     /// Manifests in ConfigMaps and Secrets of the namespace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub manifests: Option<Manifests>,
+    /// A Helm chart.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub chart: Option<Chart>,
 }
 
 /// Manifests: YAML or JSON documents, several in a key being separated by `---`.

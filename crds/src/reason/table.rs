@@ -227,6 +227,12 @@ reasons! {
     CertificatesNotSeen Progressing [CERTIFICATES_VALID]
         "The machines have not been asked yet when their certificates end: it is done six hours after a machine joined, and once a day."
         "";
+    ChartDigestMismatch Warning [APPLIED READY]
+        "The chart's archive is not the one that `source.chart.digest` names; nothing was installed."
+        "Find out who has changed it, or correct the digest.";
+    ChartNotFetched Warning [APPLIED READY]
+        "The chart cannot be fetched from its registry or repository; the release stays as it is, and it is tried again."
+        "See the message: the name, the version, the login of `credentialsRef`, the authorities of `caRef`, or the server.";
     Claimed Normal [HOST_CLAIMED READY]
         "A Host is claimed."
         "";
@@ -287,7 +293,7 @@ reasons! {
     ComponentsWork Normal [CONTROL_PLANE_HEALTHY]
         "Every component of the control plane works."
         "";
-    ConfigMapNotFound Warning [COMPLETE REACHABLE READY]
+    ConfigMapNotFound Warning [APPLIED COMPLETE REACHABLE READY]
         "A ConfigMap that the spec names is not there."
         "Make it, or correct the reference.";
     ConfigurationDiffers Warning []
@@ -641,8 +647,8 @@ reasons! {
     InvalidAuthority Warning [AUTHORITIES_ROTATED READY]
         "A certificate or key in the Secret of `spec.certificates.caRef` cannot be an authority of the cluster."
         "Correct the Secret; the message names the entry, and says what is allowed. See [certificates](operations/certificates.md#authorities-of-your-own).";
-    InvalidCA Warning [COMPLETE FAILED REACHABLE]
-        "The ConfigMap of `spec.artifacts.caRef` holds no certificate."
+    InvalidCA Warning [APPLIED COMPLETE FAILED REACHABLE READY]
+        "The ConfigMap of a `caRef` holds no certificate."
         "Put one or more PEM certificates under `ca.crt`.";
     InvalidEtcdClient Warning [COMPLETE FAILED READY]
         "A certificate or the private key in the Secret of `spec.etcd.secretRef` cannot be used."
@@ -1148,6 +1154,18 @@ reasons! {
     RecoveringEtcd Progressing [CONTROL_PLANE_READY ETCD_READY READY]
         "etcd goes on with one member."
         "";
+    ReleaseFailed Warning [APPLIED READY]
+        "Helm could not install or upgrade the release, and no earlier revision of it serves."
+        "See the message and the log of the Job; correct the chart's version or values, or ask for another attempt by the command in the message.";
+    ReleasePending Progressing [APPLIED READY]
+        "Another Helm is at work on the release, or was interrupted: it is given its time, and then put in order."
+        "";
+    ReleaseRolledBack Warning [APPLIED READY]
+        "Helm could not upgrade the release, and has rolled it back: the former chart and values serve."
+        "See the message and the log of the Job; correct the chart's version or values, or ask for another attempt by the command in the message.";
+    ReleaseTaken Warning [APPLIED READY]
+        "A release of this name is on the cluster that this Addon has not made; it is left alone."
+        "Give another `source.chart.releaseName` in another Addon, uninstall the release, or set `spec.conflicts: Force` to take it over.";
     ReleasingHost Progressing [DELETING]
         "The Host is given back."
         "";
@@ -1292,7 +1310,7 @@ reasons! {
     SecretMissing Warning []
         "A Secret that the run needs is not among its inputs."
         "See the message; it is tried again.";
-    SecretNotFound Warning [AUTHORITIES_ROTATED COMPLETE REACHABLE READY]
+    SecretNotFound Warning [APPLIED AUTHORITIES_ROTATED COMPLETE REACHABLE READY]
         "A Secret that the spec names is not there, or lacks a key."
         "Make it; the message says which key.";
     SecretsNotRewritten Warning []
@@ -1439,6 +1457,9 @@ reasons! {
     UndoingRestore Progressing [COMPLETE]
         "The data that was there before a restore comes back."
         "";
+    UninstallFailed Warning [APPLIED READY]
+        "Helm could not uninstall the release; it is tried again."
+        "See the message and the log of the Job.";
     Unknown Warning []
         "What became of the run is not known."
         "Nothing: the next attempt finds out from the machines.";
@@ -1475,6 +1496,9 @@ reasons! {
     Valid Normal [CERTIFICATES_VALID]
         "No certificate is expired or about to."
         "";
+    ValuesInvalid Warning [APPLIED READY]
+        "A key of `source.chart.valuesFrom` is not there, or is no map in YAML."
+        "Correct the key that the message names.";
     VerificationFailed Warning [VERIFIED]
         "A stored backup is not what was written. It does not count as a backup any more."
         "Check the storage, and take another backup; the message names what differs.";

@@ -1,5 +1,6 @@
 //! Addon: decides which clusters have it, and which revision of it each of them may have now.
 
+pub mod chart;
 mod objects;
 mod observed;
 mod problem;
@@ -63,7 +64,7 @@ fn wanted(observed: &Observed<'_>) -> Result<String, Problem> {
     let content = observed.content.as_ref().map_err(Problem::clone)?;
     if content.size > LARGEST_CONTENT {
         let message = format!(
-            "the manifests are {} bytes when they are compressed, and a revision has at most {LARGEST_CONTENT}: split them into several Addons",
+            "the source is {} bytes when it is compressed, and a revision has at most {LARGEST_CONTENT}: split them into several Addons",
             content.size
         );
         return Err(Problem { reason: Reason::ManifestsTooLarge, message });

@@ -2,6 +2,7 @@
 
 mod action;
 mod apply;
+pub mod chart;
 pub mod checks;
 pub mod conflict;
 pub mod documents;
@@ -24,6 +25,7 @@ use crate::{Next, Plan};
 pub use action::Action;
 use action::Planned;
 use apply::Work;
+use chart::PreparedChart;
 pub use observed::{Contact, DocumentSeen, Leftover, Observed, Seen, State, Trial, Wanted, is_same, leftovers};
 use pace::{ASK_AGAIN_SECONDS, next, resync};
 use prepared::Prepared;
@@ -36,13 +38,20 @@ pub fn plan(observed: &Observed<'_>) -> Planned {
         return leaving::plan(observed);
     }
     match ready_to_apply(observed) {
-        Ok((prepared, seen)) => apply_plan(observed, prepared, seen),
+        Ok((Ready::Documents(prepared), seen)) => apply_plan(observed, prepared, seen),
+        Ok((Ready::Chart(prepared), seen)) => chart::plan::plan(observed, prepared, seen),
         Err((status, problem)) => stopped(observed, status, &problem),
     }
 }
 
+/// What is applied.
+enum Ready<'a> {
+    Documents(&'a Prepared),
+    Chart(&'a PreparedChart),
+}
+
 /// What is applied to which cluster; or why nothing is, and whether that is known to be so.
-fn ready_to_apply<'a>(observed: &Observed<'a>) -> Result<(&'a Prepared, &'a Seen), (Option<bool>, Problem)> {
+fn ready_to_apply<'a>(observed: &Observed<'a>) -> Result<(Ready<'a>, &'a Seen), (Option<bool>, Problem)> {
     let problem = |reason: Reason, message: String| Problem { reason, message };
     let spec = &observed.object.spec;
     if observed.addon.is_none() {
@@ -64,7 +73,8 @@ fn ready_to_apply<'a>(observed: &Observed<'a>) -> Result<(&'a Prepared, &'a Seen
         }
         Wanted::NoContent(why) => return Err((Some(false), problem(Reason::WaitingForContent, why.clone()))),
         Wanted::Invalid(why) => return Err((Some(false), why.clone())),
-        Wanted::Documents(prepared) => prepared,
+        Wanted::Documents(prepared) => Ready::Documents(prepared),
+        Wanted::Chart(prepared) => Ready::Chart(prepared),
     };
     match observed.contact {
         Contact::Made(seen) => Ok((prepared, seen)),

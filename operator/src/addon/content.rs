@@ -96,8 +96,13 @@ mod tests {
     #[test]
     fn what_is_kept_is_read_again() {
         let file = File { place: "ConfigMap a: b".into(), text: "x".repeat(100_000) };
-        let revision =
-            Revision { version: Some("1".into()), template: true, files: vec![file], health_checks: Vec::new() };
+        let revision = Revision {
+            version: Some("1".into()),
+            template: true,
+            files: vec![file],
+            chart: None,
+            health_checks: Vec::new(),
+        };
         let packed = pack(&revision).unwrap();
         assert!(packed.len() < 1000, "{}", packed.len());
         assert_eq!(unpack(&packed).unwrap(), revision);

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use crds::addon::ManifestsRef;
+use crds::addon::{ManifestsRef, ValuesRef};
 use crds::{Addon, ObjectExt};
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use plan::addon::chart::ValuesSeen;
 use plan::addon::revision::{Revision, SourceSeen};
 use plan::addon::{Content, Problem};
 
@@ -20,13 +21,27 @@ pub(super) async fn read(ctx: &Context, addon: &Addon) -> Result<(Result<Content
     for reference in from {
         sources.extend(seen(ctx, addon.namespace(), reference).await?);
     }
-    let revision = match Revision::new(addon.name(), &addon.spec, sources) {
+    let mut values = Vec::new();
+    for reference in addon.spec.source.chart.iter().flat_map(|chart| &chart.values_from) {
+        values.extend(values_seen(ctx, addon.namespace(), reference).await?);
+    }
+    let revision = match Revision::new(addon.name(), &addon.spec, sources, values) {
         Ok(revision) => revision,
         Err(problem) => return Ok((Err(problem), Vec::new())),
     };
     let (name, packed) = (revision.name(), pack(&revision)?);
     let content = Content { size: packed.len(), is_kept: is_kept(ctx, addon, &name).await?, revision: name };
     Ok((Ok(content), packed))
+}
+
+async fn values_seen(ctx: &Context, namespace: &str, reference: &ValuesRef) -> Result<Option<ValuesSeen>, Error> {
+    let source =
+        ManifestsRef { config_map_ref: reference.config_map_ref.clone(), secret_ref: reference.secret_ref.clone() };
+    let seen = seen(ctx, namespace, &source).await?;
+    Ok(seen.map(|SourceSeen { kind, name, data }| {
+        let found = data.map(|mut data| data.remove(&reference.key));
+        ValuesSeen { kind, name, key: reference.key.clone(), found }
+    }))
 }
 
 async fn seen(ctx: &Context, namespace: &str, reference: &ManifestsRef) -> Result<Option<SourceSeen>, Error> {

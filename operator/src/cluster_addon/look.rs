@@ -2,11 +2,14 @@
 
 use crds::ClusterAddon;
 use crds::cluster_addon::AppliedObject;
+use crds::names::ADDON_FIELD_MANAGER;
 use futures::{StreamExt, TryStreamExt, stream};
+use plan::cluster_addon::chart::HELM_FIELD_MANAGER;
 use plan::cluster_addon::documents::Document;
 use plan::cluster_addon::{Contact, DocumentSeen, Leftover, Seen, State, Trial, Wanted, is_same, leftovers};
 
 use super::objects::{Failure, Found, Objects};
+use super::release;
 
 /// Calls that are under way at once.
 const AT_ONCE: usize = 8;
@@ -22,9 +25,17 @@ pub(super) async fn look(objects: &Objects, of: &ClusterAddon, wanted: &Wanted) 
 }
 
 async fn seen(objects: &Objects, of: &ClusterAddon, wanted: &Wanted) -> Result<Seen, String> {
-    let documents = match wanted {
-        Wanted::Documents(prepared) => prepared.documents.as_slice(),
-        Wanted::Nothing | Wanted::NoContent(_) | Wanted::Invalid(_) => &[],
+    let place = place(of, wanted);
+    let release = match &place {
+        Some((namespace, name)) => release::read(objects, namespace, name).await?,
+        None => None,
+    };
+    let (documents, manager) = match (wanted, &release) {
+        (_, Some(release)) => (release.documents.as_slice(), HELM_FIELD_MANAGER),
+        (Wanted::Documents(prepared), None) => (prepared.documents.as_slice(), ADDON_FIELD_MANAGER),
+        (Wanted::Nothing | Wanted::NoContent(_) | Wanted::Invalid(_) | Wanted::Chart(_), None) => {
+            (Default::default(), ADDON_FIELD_MANAGER)
+        }
     };
     // One after the other asks for each kind once.
     let mut known = Vec::new();
@@ -32,13 +43,26 @@ async fn seen(objects: &Objects, of: &ClusterAddon, wanted: &Wanted) -> Result<S
         known.push(object_of(objects, document).await?);
     }
     let looks: Vec<_> =
-        documents.iter().zip(known).map(|(document, object)| look_at(objects, document, object)).collect();
+        documents.iter().zip(known).map(|(document, object)| look_at(objects, document, object, manager)).collect();
     let documents: Vec<DocumentSeen> = stream::iter(looks).buffered(AT_ONCE).try_collect().await?;
     let inventory = of.status.as_ref().map(|status| status.inventory.as_slice()).unwrap_or_default();
     let there: Vec<&AppliedObject> = documents.iter().filter_map(|seen| seen.object.as_ref()).collect();
-    let old: Vec<_> = leftovers(inventory, &there).into_iter().map(|object| left(objects, object)).collect();
+    // What was Helm's is Helm's to remove.
+    let old = if place.is_some() { Vec::new() } else { leftovers(inventory, &there) };
+    let old: Vec<_> = old.into_iter().map(|object| left(objects, object)).collect();
     let leftovers: Vec<Leftover> = stream::iter(old).buffered(AT_ONCE).try_collect().await?;
-    Ok(Seen { documents, leftovers })
+    Ok(Seen { documents, leftovers, release })
+}
+
+/// Namespace and name of the release that is looked at.
+fn place(of: &ClusterAddon, wanted: &Wanted) -> Option<(String, String)> {
+    match wanted {
+        Wanted::Chart(prepared) => Some((prepared.namespace.clone(), prepared.release.clone())),
+        Wanted::Nothing | Wanted::NoContent(_) | Wanted::Invalid(_) | Wanted::Documents(_) => {
+            let known = of.status.as_ref()?.release.as_ref()?;
+            Some((known.namespace.clone(), known.name.clone()))
+        }
+    }
 }
 
 /// The object that a document makes on this cluster; or that its kind is not known, or why that cannot be found out.
@@ -63,6 +87,7 @@ async fn look_at(
     objects: &Objects,
     document: &Document,
     object: Result<AppliedObject, State>,
+    manager: &str,
 ) -> Result<DocumentSeen, String> {
     let object = match object {
         Ok(object) => object,
@@ -75,8 +100,8 @@ async fn look_at(
         Err(Failure::Lost(why)) => return Err(why),
         Err(failure) => return Ok(DocumentSeen { object: Some(object), state: State::Refused(failure.to_string()) }),
     };
-    let trial = match objects.try_apply(&object, &document.manifest(&object)).await {
-        Ok(tried) if is_same(&live, &tried) => Trial::Same,
+    let trial = match objects.try_apply(&object, &document.manifest(&object), manager).await {
+        Ok(tried) if is_same(&live, &tried, manager) => Trial::Same,
         Ok(_) => Trial::Differs,
         Err(Failure::Conflicts(conflicts)) => Trial::Conflicts(conflicts),
         Err(Failure::Refused(why)) if why.contains("does not support dry run") => Trial::Unknown,

@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use crds::cluster_addon::AppliedObject;
 use crds::names::ADDON_FIELD_MANAGER;
-use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams, Preconditions};
-use kube::core::{GroupVersionKind, Status};
+use k8s_openapi::api::core::v1::Secret;
+use kube::api::{DeleteParams, DynamicObject, ListParams, Patch, PatchParams, Preconditions};
+use kube::core::{GroupVersionKind, PartialObjectMeta, Status};
 use kube::{Api, Client};
 use plan::cluster_addon::Deletion;
 use plan::cluster_addon::conflict::{self, FieldConflict};
@@ -97,9 +98,10 @@ impl Objects {
         self.patch(object, manifest, PatchParams { force, ..params() }).await
     }
 
-    /// The object as it would be; nothing is written.
-    pub async fn try_apply(&self, object: &AppliedObject, manifest: &Value) -> Result<Value, Failure> {
-        self.patch(object, manifest, PatchParams { dry_run: true, ..params() }).await
+    /// The object as it would be once this field manager has applied it; nothing is written.
+    pub async fn try_apply(&self, object: &AppliedObject, manifest: &Value, manager: &str) -> Result<Value, Failure> {
+        let params = PatchParams { field_manager: Some(manager.into()), dry_run: true, ..PatchParams::default() };
+        self.patch(object, manifest, params).await
     }
 
     async fn patch(&self, object: &AppliedObject, manifest: &Value, params: PatchParams) -> Result<Value, Failure> {
@@ -126,6 +128,20 @@ impl Objects {
             }
         };
         within(call).await
+    }
+
+    /// The newest revision of a Helm release, as its Secret has it; `None`: there is none.
+    pub async fn release(&self, namespace: &str, name: &str) -> Result<Option<Vec<u8>>, Failure> {
+        let api: Api<Secret> = Api::namespaced(self.client.clone(), namespace);
+        let revisions = ListParams::default().labels(&format!("owner=helm,name={name}"));
+        let found = within(api.list_metadata(&revisions)).await?;
+        let revision = |secret: &PartialObjectMeta<Secret>| -> Option<i64> {
+            secret.metadata.labels.as_ref()?.get("version")?.parse().ok()
+        };
+        let newest = found.items.iter().max_by_key(|secret| revision(secret));
+        let Some(newest) = newest.and_then(|secret| secret.metadata.name.as_deref()) else { return Ok(None) };
+        let secret = within(api.get_opt(newest)).await?;
+        Ok(secret.and_then(|secret| secret.data?.remove("release")).map(|bytes| bytes.0))
     }
 
     async fn api(&self, object: &AppliedObject) -> Result<Option<Api<DynamicObject>>, Failure> {

@@ -23,7 +23,7 @@ async fn an_addon_has_one_source_and_says_which_clusters_it_is_for() -> Result<(
     check(&server, [
         (0, "no clusters, or two kinds of them", addon(), "spec.clusterRef", json!([{ "name": "a" }]), refused_at("spec", "exactly one of clusterRef and clusterSelector")),
         (0, "no clusters", addon(), "spec.clusterSelector", json!([null]), refused_at("spec", "exactly one of clusterRef and clusterSelector")),
-        (0, "no source", addon(), "spec.source", json!([{}]), refused("source.manifests is required")),
+        (0, "no source", addon(), "spec.source", json!([{}]), refused("exactly one of source.manifests and source.chart")),
         (0, "no source", addon(), "spec.source", json!([null]), refused("Required value")),
         (0, "nothing in it", addon(), from, json!([[], null]), refused("")),
         (0, "neither or both", addon(), from, json!([[{}], [{ "configMapRef": { "name": "a" }, "secretRef": { "name": "b" } }]]), refused("exactly one of configMapRef and secretRef")),
@@ -45,6 +45,66 @@ async fn an_addon_has_one_source_and_says_which_clusters_it_is_for() -> Result<(
         (0, "no expression", checked(), &check_of("expression"), json!(["", "x".repeat(1025)]), refused("")),
         (0, "too many labels", addon(), "spec.clusterSelector.matchLabels", json!([many_fields(33)]), refused("at most 32")),
         (3, "no name", addon(), "metadata.name", json!(["a".repeat(41), "a.b", "A"]), refused("")),
+    ]).await
+}
+
+fn charted(name: &str) -> Value {
+    let chart = json!({ "oci": "oci://registry.example.com:5000/charts/agent", "version": "1.4.2" });
+    object("Addon", name, json!({ "clusterSelector": {}, "source": { "chart": chart } }))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[rustfmt::skip]
+async fn a_chart_has_one_place_and_an_exact_version() -> Result<()> {
+    let server = ApiServer::shared().await?;
+    let chart = |more: Value| {
+        let mut chart = charted("agent")["spec"]["source"]["chart"].clone();
+        if let (Some(chart), Some(more)) = (chart.as_object_mut(), more.as_object()) {
+            chart.extend(more.clone());
+        }
+        json!([chart])
+    };
+    let (place, digest) = ("spec.source.chart", format!("sha256:{}", "0a".repeat(32)));
+    let of = |field: &str| format!("{place}.{field}");
+    let repository = |more: Value| {
+        let mut chart = json!({ "repository": "https://charts.example.com/stable", "name": "agent", "version": "1.4.2" });
+        if let (Some(chart), Some(more)) = (chart.as_object_mut(), more.as_object()) {
+            chart.extend(more.clone());
+        }
+        json!([chart])
+    };
+    check(&server, [
+        (0, "in a registry", charted("agent"), place, chart(json!({})), Admitted),
+        (0, "in a repository", charted("agent"), place, repository(json!({})), Admitted),
+        (0, "two places", charted("agent"), place, repository(json!({ "oci": "oci://a/b" })), refused_at(place, "exactly one of oci")),
+        (0, "no place, or half of one", charted("agent"), place, json!([{ "version": "1.0.0" }, { "version": "1.0.0", "repository": "https://a" }]), refused_at(place, "exactly one of oci")),
+        (0, "a name in a registry", charted("agent"), place, chart(json!({ "name": "x" })), refused_at(place, "exactly one of oci")),
+        (0, "no registry", charted("agent"), &of("oci"), json!(["https://a/b", "oci://a", "oci://a/B", "oci://u:p@a/b"]), refused("")),
+        (0, "a login in it", charted("agent"), place, repository(json!({ "repository": "https://u:p@a" })), refused("")),
+        (0, "nobody vouches for it", charted("agent"), place, repository(json!({ "repository": "http://a" })), refused_at(place, "digest is required")),
+        (0, "nobody vouches for it", charted("agent"), place, chart(json!({ "plainHTTP": true })), refused_at(place, "digest is required")),
+        (0, "its digest does", charted("agent"), place, repository(json!({ "repository": "http://a", "digest": digest })), Admitted),
+        (0, "its digest does", charted("agent"), place, chart(json!({ "plainHTTP": true, "digest": digest })), Admitted),
+        (0, "of a repository", charted("agent"), place, repository(json!({ "plainHTTP": true, "digest": digest })), refused_at(place, "plainHTTP is for oci")),
+        (0, "a range", charted("agent"), &of("version"), json!(["1", "1.x.0", ">=1.0.0", "^1.2.3", "latest"]), refused("")),
+        (0, "a version", charted("agent"), &of("version"), json!(["1.0.0-rc.1", "v2.3.4", "1.0.0+build.7"]), Admitted),
+        (0, "no digest", charted("agent"), &of("digest"), json!(["0a".repeat(32), "sha256:0a"]), refused("")),
+        (0, "any values", charted("agent"), &of("values"), json!([{ "a": { "b": [1, { "c": null }] }, "d": "x" }]), Admitted),
+        (0, "no map", charted("agent"), &of("values"), json!(["a: b", ["a"]]), refused("")),
+        (0, "neither or both", charted("agent"), &of("valuesFrom"), json!([[{}], [{ "configMapRef": { "name": "a" }, "secretRef": { "name": "b" } }]]), refused("exactly one of configMapRef and secretRef")),
+        (0, "of nobody, or twice", charted("agent"), &of("overrides"), json!([[{ "values": {} }], [{ "clusters": ["a"], "clusterSelector": {}, "values": {} }]]), refused("exactly one of clusters and clusterSelector")),
+        (0, "of some", charted("agent"), &of("overrides"), json!([[{ "clusters": ["a"], "values": { "a": 1 } }, { "clusterSelector": {}, "values": {} }]]), Admitted),
+        (0, "no release", charted("agent"), &of("releaseName"), json!(["A", "a.b", "a".repeat(54)]), refused("")),
+        (0, "out of range", charted("agent"), &of("timeoutSeconds"), json!([9, 3601]), refused("")),
+        (0, "two sources", addon(), place, chart(json!({})), refused_at("spec.source", "exactly one of source.manifests and source.chart")),
+    ]).await?;
+    let is = |chart: Value| json!({ "source": { "chart": chart } });
+    let from = json!([{ "configMapRef": { "name": "agent" } }]);
+    check_changes(&server, charted("charted"), [
+        (0, "another version", is(json!({ "version": "1.5.0", "values": { "a": 1 } })), Admitted),
+        (0, "another release", is(json!({ "releaseName": "other" })), refused("releaseName and namespace cannot be changed")),
+        (0, "elsewhere", is(json!({ "namespace": "other" })), refused("releaseName and namespace cannot be changed")),
+        (0, "another kind", json!({ "source": { "chart": null, "manifests": { "from": from } } }), refused("source cannot become another kind")),
     ]).await
 }
 

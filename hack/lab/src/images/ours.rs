@@ -12,6 +12,7 @@ use super::debian::Base;
 use super::{EXECUTOR, OPERATOR, Reference};
 use crate::cache::{Cache, publish};
 use crate::cargo::Ours;
+use crate::programs::Programs;
 use crate::progress::Progress;
 use crate::rootfs::recipe_hash;
 use crate::{logged, project};
@@ -45,6 +46,8 @@ impl Foundation {
 
         let mut tree = Tree::new();
         tree.program("/usr/local/bin/executor", &programs.executor);
+        // Charts are installed with it.
+        tree.program("/usr/local/bin/helm", &Programs::from_env(cache).find("helm")?);
         tree.directory("/opt/clusterwright", 0o755, 0);
         // Not for here: the executor copies it to the machines.
         tree.program("/opt/clusterwright/guard", &programs.guard);

@@ -7,6 +7,7 @@ use crds::addon::HealthCheck;
 use crds::{AddonSpec, Reason};
 use serde::{Deserialize, Serialize};
 
+use super::chart::{FrozenChart, ValuesSeen};
 use super::problem::Problem;
 use crate::cluster_addon::{checks, documents};
 use crate::naming::short_hash;
@@ -15,13 +16,16 @@ use crate::naming::short_hash;
 #[derive(Serialize, Deserialize, Clone, Debug, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub struct Revision {
-    /// `spec.version`.
+    /// `spec.version`, or the chart's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
     /// Whether the files are templates.
     pub template: bool,
     /// The keys of the ConfigMaps and Secrets, in the order in which they are applied.
     pub files: Vec<File>,
+    /// The chart, where the source is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub chart: Option<FrozenChart>,
     /// `spec.healthChecks`.
     pub health_checks: Vec<HealthCheck>,
 }
@@ -46,8 +50,13 @@ pub struct SourceSeen {
 }
 
 impl Revision {
-    /// The revision that is wanted, if it can be applied at all.
-    pub fn new(addon: &str, spec: &AddonSpec, sources: Vec<SourceSeen>) -> Result<Self, Problem> {
+    /// The revision that is wanted, if it can be applied at all: of manifests that were read, or of a chart.
+    pub fn new(
+        addon: &str,
+        spec: &AddonSpec,
+        sources: Vec<SourceSeen>,
+        values: Vec<ValuesSeen>,
+    ) -> Result<Self, Problem> {
         let mut files = Vec::new();
         for SourceSeen { kind, name, data } in sources {
             let Some(data) = data else {
@@ -68,7 +77,8 @@ impl Revision {
         }
         let template = spec.source.manifests.as_ref().is_some_and(|manifests| manifests.template);
         let health_checks = spec.health_checks.clone();
-        let revision = Self { version: spec.version.clone(), template, files, health_checks };
+        let chart = spec.source.chart.as_ref().map(|chart| FrozenChart::new(chart, values)).transpose()?;
+        let revision = Self { version: spec.shown_version().cloned(), template, files, chart, health_checks };
         revision.check(addon)?;
         Ok(revision)
     }
@@ -93,6 +103,8 @@ impl Revision {
         let template = if self.template { "template" } else { "" };
         let mut parts = vec![self.version.as_deref().unwrap_or_default(), template, &health_checks];
         parts.extend(self.files.iter().map(|file| file.text.as_str()));
+        let chart = self.chart.as_ref().map(FrozenChart::text);
+        parts.extend(chart.as_deref());
         short_hash(&parts, 10)
     }
 }
@@ -116,7 +128,7 @@ mod tests {
     fn made(more: Value, text: &[u8]) -> Result<Revision, (Reason, String)> {
         let data = Some(BTreeMap::from([("x.yaml".to_owned(), text.to_vec())]));
         let seen = SourceSeen { kind: "ConfigMap", name: "a".into(), data };
-        Revision::new("agent", &spec(more), vec![seen]).map_err(|problem| (problem.reason, problem.message))
+        Revision::new("agent", &spec(more), vec![seen], Vec::new()).map_err(|problem| (problem.reason, problem.message))
     }
 
     const GOOD: &[u8] = b"{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}";
@@ -135,6 +147,22 @@ mod tests {
     }
 
     #[test]
+    fn a_chart_is_a_revision_of_its_version_and_of_what_is_installed() {
+        let made = |more: Value| {
+            let mut chart = json!({"oci": "oci://r/c", "version": "1.0.0"});
+            chart.as_object_mut().unwrap().extend(more.as_object().cloned().unwrap());
+            let spec = json!({"clusterSelector": {}, "source": {"chart": chart}});
+            Revision::new("agent", &serde_json::from_value(spec).unwrap(), Vec::new(), Vec::new()).unwrap()
+        };
+        let first = made(json!({}));
+        assert_eq!(first.version.as_deref(), Some("1.0.0"));
+        assert_eq!(made(json!({"timeoutSeconds": 20, "caRef": {"name": "x"}})).name(), first.name());
+        for more in [json!({"version": "1.0.1"}), json!({"values": {"a": 1}})] {
+            assert_ne!(made(more.clone()).name(), first.name(), "{more}");
+        }
+    }
+
+    #[test]
     fn what_cannot_be_applied_makes_no_revision() {
         let check = |more: Value, text: &[u8], reason: Reason, part: &str| {
             let (why, message) = made(more, text).unwrap_err();
@@ -146,7 +174,7 @@ mod tests {
         let invalid = json!([{"apiVersion": "v1", "kind": "Pod", "expression": "1 +"}]);
         check(json!({"healthChecks": invalid}), GOOD, Reason::HealthCheckInvalid, "spec.healthChecks[0]");
         let missing = SourceSeen { kind: "Secret", name: "s".into(), data: None };
-        let problem = Revision::new("agent", &spec(json!({})), vec![missing]).unwrap_err();
+        let problem = Revision::new("agent", &spec(json!({})), vec![missing], Vec::new()).unwrap_err();
         assert_eq!(problem.reason, Reason::SecretNotFound);
     }
 }

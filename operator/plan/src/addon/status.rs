@@ -113,7 +113,7 @@ fn ready(observed: &Observed<'_>, selected: &[Selected<'_>], shown: &Shown<'_>) 
     }
     let is_ready = |member: &&&Member| matches!(member.standing, Standing::Ready(_));
     let done = answering.iter().filter(is_ready).count();
-    let version = addon.spec.version.as_ref().map(|version| format!(" version {version}")).unwrap_or_default();
+    let version = addon.spec.shown_version().map(|version| format!(" version {version}")).unwrap_or_default();
     let silent: Vec<&str> =
         shown.members.iter().filter(|member| !member.reachable).map(|member| member.cluster.as_str()).collect();
     let beside = match silent.first() {

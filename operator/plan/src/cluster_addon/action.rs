@@ -1,9 +1,10 @@
 //! What the planner of ClusterAddons answers.
 
 use crds::ClusterAddonStatus;
-use crds::cluster_addon::AppliedObject;
+use crds::cluster_addon::{AppliedObject, ChartRelease};
 use serde_json::Value;
 
+use super::chart::Operation;
 use super::removal::Deletion;
 use crate::Plan;
 
@@ -27,6 +28,12 @@ pub enum Action {
     },
     /// Delete an object.
     Delete(Deletion),
+    /// Write down the release, and the Job that is about to be made, before it is.
+    RecordRelease(Box<ChartRelease>),
+    /// Make a Job that runs Helm, and its Secret before it.
+    Run(Box<Operation>),
+    /// Delete the Secret of this name, which a Job that is over was given.
+    DropInputs(String),
     /// Take the finalizer off the ClusterAddon.
     RemoveFinalizer,
 }

@@ -1,13 +1,15 @@
 //! A ClusterAddon that is deleted: what was applied is removed first, or stays on the cluster.
 
 use crds::addon::AddonDeletionPolicy;
+use crds::cluster_addon::ChartRelease;
 use crds::commands::{self, Target};
 use crds::conditions::Statement;
 use crds::names::{annotation, condition, finalizer};
 use crds::{ObjectExt, Reason};
 
 use super::action::{Action, Planned};
-use super::observed::{Contact, Observed};
+use super::chart::leave::{Leaving, leave};
+use super::observed::{Contact, Observed, Seen};
 use super::pace::{ASK_AGAIN_SECONDS, pause};
 use super::removal::{Removal, removal};
 use super::status::{self, Told, number};
@@ -23,7 +25,9 @@ pub(super) fn plan(observed: &Observed<'_>) -> Planned {
     let inventory = object.status.as_ref().map(|status| status.inventory.as_slice()).unwrap_or_default();
     let is_forced = names_generation(&object.metadata, annotation::FORCE_REMOVE);
     let stays = object.spec.deletion_policy == AddonDeletionPolicy::Orphan;
-    if is_forced || stays || inventory.is_empty() || observed.cluster.is_none() {
+    let release = object.status.as_ref().and_then(|status| status.release.as_ref());
+    let has_nothing = inventory.is_empty() && release.is_none();
+    if is_forced || stays || has_nothing || observed.cluster.is_none() {
         let message = format!("{} left on the cluster", count(inventory.len(), "object"));
         return told(observed, vec![Action::RemoveFinalizer], Next::OnChange, (Reason::Deleting, message), None);
     }
@@ -35,7 +39,10 @@ pub(super) fn plan(observed: &Observed<'_>) -> Planned {
         return told(observed, Vec::new(), Next::OnChange, (Reason::Paused, message), None);
     }
     match observed.contact {
-        Contact::Made(seen) => remove(observed, removal(&seen.leftovers, observed.others)),
+        Contact::Made(seen) => match release {
+            Some(release) => uninstall(observed, release, seen),
+            None => remove(observed, removal(&seen.leftovers, observed.others)),
+        },
         Contact::Lost(why) => wait(observed, &format!("does not answer: {why}")),
         Contact::NotMade => wait(observed, "does not answer"),
     }
@@ -53,6 +60,21 @@ fn remove(observed: &Observed<'_>, removal: Removal) -> Planned {
     let next = Next::after_seconds(pause(observed, condition::APPLIED));
     let actions = removal.delete.into_iter().map(Action::Delete).collect();
     told(observed, actions, next, (Reason::RemovingObjects, message), Some(removal.left.len()))
+}
+
+/// A chart's release goes by Helm.
+fn uninstall(observed: &Observed<'_>, release: &ChartRelease, seen: &Seen) -> Planned {
+    match leave(observed, release, seen) {
+        Some(Leaving { actions, release, reason, message, next }) => {
+            let mut planned = told(observed, actions, next, (reason, message), None);
+            planned.status.release = Some(release);
+            planned
+        }
+        None => {
+            let message = format!("release {} is gone", release.name);
+            told(observed, vec![Action::RemoveFinalizer], Next::OnChange, (Reason::RemovingObjects, message), None)
+        }
+    }
 }
 
 /// A cluster that does not answer.

@@ -6,6 +6,7 @@ use crds::{Addon, Cluster, ClusterAddon};
 use jiff::Timestamp;
 use serde_json::Value;
 
+use super::chart::{ChartSeen, PreparedChart, Release};
 use super::conflict::FieldConflict;
 use super::prepared::Prepared;
 use crate::addon::Problem;
@@ -26,6 +27,8 @@ pub struct Observed<'a> {
     pub wanted: &'a Wanted,
     /// What was seen on the cluster.
     pub contact: &'a Contact,
+    /// What was seen of the Jobs that run Helm.
+    pub chart: &'a ChartSeen,
 }
 
 /// What is to be applied.
@@ -37,8 +40,10 @@ pub enum Wanted {
     NoContent(String),
     /// It cannot be applied.
     Invalid(Problem),
-    /// This.
+    /// These manifests.
     Documents(Box<Prepared>),
+    /// This chart.
+    Chart(Box<PreparedChart>),
 }
 
 /// Contact with the cluster.
@@ -55,10 +60,12 @@ pub enum Contact {
 /// What was seen on the cluster.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Seen {
-    /// The documents, in their order.
+    /// The documents, in their order: those of the source, or of the chart's release.
     pub documents: Vec<DocumentSeen>,
     /// Objects of the inventory that are no documents.
     pub leftovers: Vec<Leftover>,
+    /// The chart's release, where there is one.
+    pub release: Option<Release>,
 }
 
 /// A document, and what is on the cluster.
@@ -118,13 +125,17 @@ pub struct Leftover {
 
 /// Whether we have applied this object, as far as its fields tell.
 pub fn is_ours(live: &Value) -> bool {
+    is_applied_by(live, ADDON_FIELD_MANAGER)
+}
+
+fn is_applied_by(live: &Value, manager: &str) -> bool {
     let entries = live["metadata"]["managedFields"].as_array();
-    let ours = |entry: &Value| entry["manager"] == ADDON_FIELD_MANAGER && entry["operation"] == "Apply";
+    let ours = |entry: &Value| entry["manager"] == manager && entry["operation"] == "Apply";
     entries.is_some_and(|entries| entries.iter().any(ours))
 }
 
-/// What is compared of an object as it is and as it would be.
-pub fn is_same(live: &Value, tried: &Value) -> bool {
+/// Whether an object is as it would be once this manager has applied it.
+pub fn is_same(live: &Value, tried: &Value, manager: &str) -> bool {
     let compared = |object: &Value| {
         let mut object = object.clone();
         if let Some(metadata) = object["metadata"].as_object_mut() {
@@ -134,7 +145,7 @@ pub fn is_same(live: &Value, tried: &Value) -> bool {
         }
         object
     };
-    is_ours(live) && compared(live) == compared(tried)
+    is_applied_by(live, manager) && compared(live) == compared(tried)
 }
 
 /// The objects of the inventory that are none of these.

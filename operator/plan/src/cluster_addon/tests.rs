@@ -59,8 +59,13 @@ const WIDGET: &str = "{apiVersion: e.x/v1, kind: Widget, metadata: {name: w, nam
 
 fn prepared(documents: &[&str]) -> Prepared {
     let file = File { place: "ConfigMap agent: all.yaml".into(), text: documents.join("\n---\n") };
-    let revision =
-        Revision { version: Some("1".into()), template: false, files: vec![file], health_checks: Vec::new() };
+    let revision = Revision {
+        version: Some("1".into()),
+        template: false,
+        files: vec![file],
+        chart: None,
+        health_checks: Vec::new(),
+    };
     prepare("agent", "r", revision, &serde_json::Map::new()).unwrap()
 }
 
@@ -117,7 +122,7 @@ impl World {
             addon: addon(json!({})),
             others: Vec::new(),
             wanted: Wanted::Documents(Box::new(prepared)),
-            contact: Contact::Made(Seen { documents, leftovers: Vec::new() }),
+            contact: Contact::Made(Seen { documents, ..Seen::default() }),
         }
     }
 
@@ -138,6 +143,7 @@ impl World {
             others: &self.others.iter().collect::<Vec<_>>(),
             wanted: &self.wanted,
             contact: &self.contact,
+            chart: &super::chart::ChartSeen::default(),
         })
     }
 
@@ -152,6 +158,7 @@ impl World {
             }
             Action::Delete(deletion) => format!("delete {}", deletion.object.name),
             Action::RemoveFinalizer => "release".to_owned(),
+            Action::RecordRelease(_) | Action::Run(_) | Action::DropInputs(_) => panic!("{action:?}"),
         };
         assert_eq!(plan.actions.iter().map(short).collect::<Vec<_>>(), actions);
         let ready = &plan.status.conditions[0];
@@ -362,6 +369,7 @@ fn one_that_is_deleted_removes_its_objects_or_leaves_them() {
                 Leftover { object: id("Namespace", "n"), live: Some(live(json!({}))), refused: None },
                 Leftover { object: id("ConfigMap", "c"), live: Some(live(json!({}))), refused: None },
             ],
+            release: None,
         });
         world
     };

@@ -3,18 +3,23 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
-use crds::Addon;
+use crds::{Addon, Cluster};
 use k8s_openapi::api::apps::v1::DaemonSet;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::api::{Api, DeleteParams, Patch, PatchParams};
-use serde_json::json;
+use lab::network::HOST_ADDRESS;
+use serde_json::{Value, json};
 
 use super::Seen;
+use crate::api_server::free_port;
+use crate::charts::{self, Charts};
 use crate::eventually::{Look, eventually};
 use crate::lifecycle::stage::{CLUSTER, Stage};
 use crate::workload::IMAGE;
 
 const NAME: &str = "agent";
+/// The Addon with a chart, its release, its namespace, and a label of the clusters that get it.
+const CHARTED: &str = "charted";
 const ROLLED_OUT: Duration = Duration::from_secs(240);
 /// It is compared once a minute.
 const PUT_BACK: Duration = Duration::from_secs(120);
@@ -39,7 +44,7 @@ pub async fn kept(stage: &mut Stage<'_>) -> Result<Seen> {
     let sets: Api<DaemonSet> = Api::namespaced(client.clone(), NAME);
     for version in ["1", "2"] {
         wish(stage, version).await?;
-        says(stage, &format!("1 cluster Ready version {version}"), ROLLED_OUT).await?;
+        says(stage, NAME, &format!("1 cluster Ready version {version}"), ROLLED_OUT).await?;
         let status = sets.get(NAME).await?.status.unwrap_or_default();
         ensure!(status.number_ready == status.desired_number_scheduled && status.number_ready > 0, "{status:?}");
     }
@@ -68,7 +73,76 @@ pub async fn kept(stage: &mut Stage<'_>) -> Result<Seen> {
     .await?;
     let namespaces: Api<Namespace> = Api::all(client);
     ensure!(namespaces.get_opt(NAME).await?.is_none(), "its Namespace is still there");
-    Ok(Seen::since(began, format!("two versions in {} s, put back, removed", rolled_out.as_secs())))
+    let charted = charted(stage).await?;
+    let told = format!("two versions in {} s, put back, removed; {charted}", rolled_out.as_secs());
+    Ok(Seen::since(began, told))
+}
+
+/// A chart with a hook: installed, another version, a bad one, removed by hand, selected no more.
+async fn charted(stage: &mut Stage<'_>) -> Result<String> {
+    let began = Instant::now();
+    let address = format!("{HOST_ADDRESS}:{}", free_port()?).parse()?;
+    let charts = Charts::serve(address, &["1.0.0", "1.1.0", "2.0.0"])?;
+    let sets: Api<DaemonSet> = Api::namespaced(stage.client().await?, CHARTED);
+    for version in ["1.0.0", "1.1.0"] {
+        wish_chart(stage, &charts, version).await?;
+        says(stage, CHARTED, &format!("1 cluster Ready version {version}"), ROLLED_OUT).await?;
+        ensure!(version_of(&sets).await? == format!("v{version}"), "its DaemonSet has another version");
+    }
+    let installed = began.elapsed();
+
+    wish_chart(stage, &charts, "2.0.0").await?;
+    let failed = "chart agent 2.0.0 failed and was rolled back; revision 4 with chart 1.1.0 serves";
+    says(stage, CHARTED, failed, ROLLED_OUT).await?;
+    ensure!(version_of(&sets).await? == "v1.1.0", "what was rolled back does not serve");
+    wish_chart(stage, &charts, "1.1.0").await?;
+    says(stage, CHARTED, "1 cluster Ready version 1.1.0", ROLLED_OUT).await?;
+
+    sets.delete(CHARTED, &DeleteParams::default()).await?;
+    eventually("what was removed by hand is put back", PUT_BACK, async || {
+        Ok(if sets.get_opt(CHARTED).await?.is_some() { Look::Done(()) } else { Look::Waiting("it is gone".into()) })
+    })
+    .await?;
+    says(stage, CHARTED, "1 cluster Ready version 1.1.0", ROLLED_OUT).await?;
+
+    let clusters = stage.scenario.api::<Cluster>();
+    label(&clusters, Value::Null).await?;
+    eventually("the release is uninstalled where it is selected no more", ROLLED_OUT, async || {
+        Ok(if sets.get_opt(CHARTED).await?.is_none() { Look::Done(()) } else { Look::Waiting("it is there".into()) })
+    })
+    .await?;
+    says(stage, CHARTED, "no Cluster has the labels that spec.clusterSelector asks for", ROLLED_OUT).await?;
+    stage.scenario.api::<Addon>().delete(CHARTED, &DeleteParams::default()).await?;
+    Ok(format!("two versions of a chart in {} s, a bad one rolled back, put back, uninstalled", installed.as_secs()))
+}
+
+/// `v1.0.0`, as the containers of the release have it.
+async fn version_of(sets: &Api<DaemonSet>) -> Result<String> {
+    let set = serde_json::to_value(sets.get(CHARTED).await?)?;
+    Ok(set["spec"]["template"]["spec"]["containers"][0]["env"][0]["value"].as_str().unwrap_or_default().to_owned())
+}
+
+async fn label(clusters: &Api<Cluster>, value: Value) -> Result<()> {
+    let patch = json!({"metadata": {"labels": {CHARTED: value}}});
+    clusters.patch(CLUSTER, &PatchParams::default(), &Patch::Merge(patch)).await?;
+    Ok(())
+}
+
+async fn wish_chart(stage: &Stage<'_>, charts: &Charts, version: &str) -> Result<()> {
+    label(&stage.scenario.api::<Cluster>(), json!("yes")).await?;
+    let addon = json!({
+        "apiVersion": "clusterwright.dev/v1alpha1", "kind": "Addon",
+        "metadata": {"namespace": stage.scenario.name, "name": CHARTED},
+        "spec": {
+            "clusterSelector": {"matchLabels": {CHARTED: "yes"}}, "resyncSeconds": 60,
+            "source": {"chart": {
+                "repository": charts.url, "name": charts::NAME, "version": version, "digest": charts.digests[version],
+                "namespace": CHARTED, "timeoutSeconds": 60, "values": {"image": IMAGE},
+            }},
+        },
+    });
+    stage.scenario.apply(&addon).await?;
+    Ok(())
 }
 
 async fn wish(stage: &Stage<'_>, version: &str) -> Result<()> {
@@ -84,11 +158,11 @@ async fn wish(stage: &Stage<'_>, version: &str) -> Result<()> {
     Ok(())
 }
 
-async fn says(stage: &Stage<'_>, wanted: &str, deadline: Duration) -> Result<()> {
+async fn says(stage: &Stage<'_>, name: &str, wanted: &str, deadline: Duration) -> Result<()> {
     let addons = stage.scenario.api::<Addon>();
-    eventually(&format!("the Addon says {wanted:?}"), deadline, async || {
-        let message = addons.get(NAME).await?.status.and_then(|status| status.message).unwrap_or_default();
-        Ok(if message == wanted { Look::Done(()) } else { Look::Waiting(message) })
+    eventually(&format!("Addon {name} says {wanted:?}"), deadline, async || {
+        let message = addons.get(name).await?.status.and_then(|status| status.message).unwrap_or_default();
+        Ok(if message.contains(wanted) { Look::Done(()) } else { Look::Waiting(message) })
     })
     .await
 }
