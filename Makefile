@@ -73,6 +73,11 @@ crds: ## Write the CustomResourceDefinitions, docs/api.md, docs/reasons.md and d
 	@cargo run --quiet --package crds --example manifests -- manifests/crds
 	@cargo run --quiet --package crds --example api_docs -- docs
 	@cargo run --quiet --package plan --example field_docs -- docs
+	@$(MAKE) --no-print-directory manifests
+
+.PHONY: manifests
+manifests: ## Write the chart's templates from the kustomization in manifests
+	@cargo run --quiet --package chart -- manifests
 
 .PHONY: bench
 bench: ## Measure clusters, their changes and their upgrades against bare kubeadm over SSH, in one run
