@@ -78,7 +78,8 @@ pub fn kustomized(components: &[&str]) -> Result<Objects> {
     });
     std::fs::write(directory.path().join("kustomization.yaml"), kustomization.to_string())?;
     let programs = Programs::from_env(&Cache::from_env());
-    let output = Command::new(programs.find("kubectl")?).arg("kustomize").arg(directory.path().canonicalize()?).output();
+    let output =
+        Command::new(programs.find("kubectl")?).arg("kustomize").arg(directory.path().canonicalize()?).output();
     let output = output.context("failed to run kubectl kustomize")?;
     ensure!(output.status.success(), "kubectl kustomize: {}", String::from_utf8_lossy(&output.stderr));
     objects(&String::from_utf8_lossy(&output.stdout))

@@ -34,9 +34,7 @@ pub(super) async fn authorize(client: &Client, header: Option<&str>) -> Result<V
     if status.allowed && status.denied != Some(true) {
         return Ok(Verdict::Allowed);
     }
-    Ok(Verdict::Denied(format!(
-        "{name} may not get /metrics: bind it to the ClusterRole clusterwright-metrics-reader"
-    )))
+    Ok(Verdict::Denied(format!("{name} may not get /metrics: bind it to the ClusterRole clusterwright-metrics-reader")))
 }
 
 /// The token of a header; the scheme's case does not count.

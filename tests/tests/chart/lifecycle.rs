@@ -84,7 +84,8 @@ impl World {
     }
 
     fn get(&self, kind: &str, name: &str) -> Result<Value> {
-        let text = self.server.kubectl(&["get", kind, name, "--namespace", NAMESPACE, "--ignore-not-found", "-o", "json"])?;
+        let text =
+            self.server.kubectl(&["get", kind, name, "--namespace", NAMESPACE, "--ignore-not-found", "-o", "json"])?;
         if text.trim().is_empty() { Ok(Value::Null) } else { Ok(serde_json::from_str(&text)?) }
     }
 

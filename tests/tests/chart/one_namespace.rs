@@ -83,13 +83,18 @@ async fn an_operator_for_one_namespace_works_there_with_the_rights_of_the_chart(
     let tls = helm.home().join("tls");
     let certificate = certificate(&tls)?;
     let port = e2e::api_server::free_port()?;
-    let operator = Operator::start_as(&server, operators.trim(), helm.home(), &[
-        "--namespace=fleet",
-        &format!("--lease-namespace={NAMESPACE}"),
-        "--metrics-authorization",
-        &format!("--metrics-tls-directory={}", tls.display()),
-        &format!("--metrics-listen=127.0.0.1:{port}"),
-    ])?;
+    let operator = Operator::start_as(
+        &server,
+        operators.trim(),
+        helm.home(),
+        &[
+            "--namespace=fleet",
+            &format!("--lease-namespace={NAMESPACE}"),
+            "--metrics-authorization",
+            &format!("--metrics-tls-directory={}", tls.display()),
+            &format!("--metrics-listen=127.0.0.1:{port}"),
+        ],
+    )?;
     for namespace in ["fleet", "other"] {
         apply(&server, helm.home(), &deployment(namespace))?;
     }

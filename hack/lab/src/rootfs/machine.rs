@@ -37,7 +37,7 @@ pub fn build(cache: &Cache, progress: &Progress) -> Result<PathBuf> {
     let place = place(cache);
     if !place.is_dir() {
         let task = progress.task("root filesystem of machines");
-        publish(&place, |draft| debootstrap(draft, PACKAGES, SCRIPT, cache, &task))?;
+        publish(&place, |draft| debootstrap(draft, None, PACKAGES, SCRIPT, cache, &task))?;
         task.done();
     }
     Ok(place)
