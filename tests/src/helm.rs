@@ -85,7 +85,7 @@ pub fn kustomized(components: &[&str]) -> Result<Objects> {
     objects(&String::from_utf8_lossy(&output.stdout))
 }
 
-/// The objects of some YAML. What has names within a list has no order there.
+/// The objects of some YAML. What has names within a list has no order there, and 1.0 is 1.
 fn objects(text: &str) -> Result<Objects> {
     let mut objects = Objects::new();
     for document in serde_yaml::Deserializer::from_str(text) {
@@ -93,7 +93,7 @@ fn objects(text: &str) -> Result<Objects> {
         if object.is_null() {
             continue;
         }
-        sort_named(&mut object);
+        normalize(&mut object);
         let part = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or("-").to_owned();
         let key = format!("{} {} {}", part("/kind"), part("/metadata/namespace"), part("/metadata/name"));
         ensure!(objects.insert(key.clone(), object).is_none(), "{key} is rendered twice");
@@ -101,13 +101,18 @@ fn objects(text: &str) -> Result<Objects> {
     Ok(objects)
 }
 
-fn sort_named(value: &mut Value) {
+fn normalize(value: &mut Value) {
     match value {
-        Value::Object(fields) => fields.values_mut().for_each(sort_named),
+        Value::Object(fields) => fields.values_mut().for_each(normalize),
         Value::Array(items) => {
-            items.iter_mut().for_each(sort_named);
+            items.iter_mut().for_each(normalize);
             if items.iter().all(|item| item["name"].is_string()) {
                 items.sort_by_key(|item| item["name"].as_str().map(str::to_owned));
+            }
+        }
+        Value::Number(number) => {
+            if let Some(float) = number.as_f64() {
+                *value = float.into();
             }
         }
         _ => {}
@@ -123,6 +128,7 @@ mod tests {
         let one = objects("kind: A\nmetadata: {name: a}\nenv: [{name: x}, {name: b}]\nargs: [x, b]\n---\n").unwrap();
         let other = objects("kind: A\nmetadata: {name: a}\nenv: [{name: b}, {name: x}]\nargs: [x, b]\n").unwrap();
         assert_eq!(one, other);
+        assert_eq!(objects("kind: A\nmin: 1.0\n").unwrap(), objects("kind: A\nmin: 1\n").unwrap());
         let other = objects("kind: A\nmetadata: {name: a}\nenv: [{name: b}, {name: x}]\nargs: [b, x]\n").unwrap();
         assert_ne!(one, other);
         assert!(objects("kind: A\nmetadata: {name: a}\n---\nkind: A\nmetadata: {name: a}\n").is_err());

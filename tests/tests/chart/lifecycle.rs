@@ -1,5 +1,5 @@
-//! Installed from a registry that wants a login, upgraded, rolled back, uninstalled and installed again: definitions and
-//! objects stay throughout.
+//! Installed from a registry that wants a login, upgraded, rolled back, uninstalled and installed again: definitions
+//! and objects stay throughout.
 
 use std::path::{Path, PathBuf};
 

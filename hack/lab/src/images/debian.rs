@@ -109,8 +109,8 @@ impl Base {
     }
 }
 
-/// Packs a directory with its owners, and without times: the same packages give the same layer. Compiled Python is valid
-/// by itself (`executor.sh`), not by its source's time.
+/// Packs a directory with its owners, and without times: the same packages give the same layer. Compiled Python is
+/// valid by itself (`executor.sh`), not by its source's time.
 fn pack(root: &Path, into: &Path, cache: &Cache, task: &Task) -> Result<()> {
     let mut tar = Command::new("tar");
     tar.args(["--create", "--numeric-owner", "--sort=name", "--xattrs", "--xattrs-include=security.capability"])

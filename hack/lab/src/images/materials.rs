@@ -1,5 +1,5 @@
-//! What an image is made of, as a bill of materials in CycloneDX's JSON: the crates of its program, Debian's packages and
-//! Python's, each by its package URL.
+//! What an image is made of, as a bill of materials in CycloneDX's JSON: the crates of its program, Debian's packages
+//! and Python's, each by its package URL.
 
 use std::collections::BTreeMap;
 use std::fs::File;

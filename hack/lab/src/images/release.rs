@@ -1,5 +1,5 @@
-//! What `make images` writes: a layout of the operator's image and one of the executor's, for several architectures. The
-//! executor has the guard for all of them, and sends each machine its own.
+//! What `make images` writes: a layout of the operator's image and one of the executor's, for several architectures.
+//! The executor has the guard for all of them, and sends each machine its own.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
