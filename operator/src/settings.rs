@@ -35,6 +35,10 @@ pub struct Settings {
     /// Image of the executor, for clusters that name none.
     #[arg(long, env = "CLUSTERWRIGHT_EXECUTOR_IMAGE", default_value = "clusterwright.dev/executor:dev")]
     pub executor_image: String,
+    /// Secrets that the executor's image is pulled with, for runs of clusters that name none and of spare Hosts. They
+    /// are in the namespace of the machines. Several are separated by commas.
+    #[arg(long, value_name = "NAME", env = "CLUSTERWRIGHT_EXECUTOR_PULL_SECRETS", value_delimiter = ',')]
+    pub executor_pull_secrets: Vec<String>,
     /// Work in this namespace only. Default: in all.
     #[arg(long, env = "CLUSTERWRIGHT_NAMESPACE")]
     pub namespace: Option<String>,

@@ -56,7 +56,7 @@ fn the_chart_renders_what_the_kustomization_does() -> Result<()> {
 }
 
 /// One setting for each value, and a text that is in what is rendered with it alone.
-const EFFECTS: [(&str, &str); 36] = [
+const EFFECTS: [(&str, &str); 37] = [
     ("image.operator.repository=r.example/o", "r.example/o:dev"),
     ("image.operator.tag=1.2.3", "operator:1.2.3"),
     (
@@ -71,6 +71,7 @@ const EFFECTS: [(&str, &str); 36] = [
     ),
     ("image.pullPolicy=Always", "\"imagePullPolicy\":\"Always\""),
     ("imagePullSecrets[0].name=login", "\"imagePullSecrets\":[{\"name\":\"login\"}]"),
+    ("executorPullSecrets={a,b}", "\"CLUSTERWRIGHT_EXECUTOR_PULL_SECRETS\",\"value\":\"a,b\""),
     ("replicas=3", "\"replicas\":3"),
     ("watchNamespace=fleet", "CLUSTERWRIGHT_NAMESPACE"),
     ("log.format=json", "\"value\":\"json\""),
