@@ -78,24 +78,35 @@ async fn push_referrers(registry: &Registry, target: &Reference, layout: &Layout
         lists.entry(subject).or_default().push(descriptor.clone());
     }
     for (subject, descriptors) in lists {
-        if registry.client.pull_referrers(&by_digest(target, subject), None).await.is_ok() {
+        let listed = registry.client.pull_referrers(&by_digest(target, subject), None).await;
+        let listed = listed.map(|list| list.manifests).unwrap_or_default();
+        let is_listed = |descriptor: &Value| listed.iter().any(|it| descriptor["digest"] == it.digest.as_str());
+        if descriptors.iter().all(is_listed) {
             continue;
         }
         let tag = subject.replace(':', "-");
         let place = Reference::with_tag(target.registry().to_owned(), target.repository().to_owned(), tag);
-        let list = json!({"schemaVersion": 2, "mediaType": INDEX, "manifests": descriptors});
-        let pushed = registry
-            .client
-            .push_manifest_raw(&place, serde_json::to_vec(&list)?, HeaderValue::from_static(INDEX))
-            .await;
+        // What others say of it, a signature for example, stays.
+        let former = registry.manifest(&place).await.ok().and_then(|(text, _)| serde_json::from_slice(&text).ok());
+        let list = json!({"schemaVersion": 2, "mediaType": INDEX, "manifests": merged(former, descriptors)});
+        let text = serde_json::to_vec(&list)?;
+        let pushed = registry.client.push_manifest_raw(&place, text, HeaderValue::from_static(INDEX)).await;
         pushed.with_context(|| format!("failed to push the list of what refers to {subject}"))?;
     }
     Ok(())
 }
 
+/// What an index lists, and these after it, each once.
+fn merged(former: Option<Value>, new: Vec<Value>) -> Vec<Value> {
+    let former = former.and_then(|index| index["manifests"].as_array().cloned()).unwrap_or_default();
+    let is_new = |it: &Value| new.iter().any(|descriptor| descriptor["digest"] == it["digest"]);
+    former.into_iter().filter(|it| !is_new(it)).chain(new.clone()).collect()
+}
+
 #[cfg(test)]
 mod tests {
-    use super::target;
+    use super::{merged, target};
+    use serde_json::json;
 
     #[test]
     fn the_layout_names_the_tag_where_nobody_does() {
@@ -106,5 +117,13 @@ mod tests {
         check("r.example:5000/operator:x", Some("1.2.3"), "r.example:5000/operator:x");
         check("r.example/a/operator", None, "r.example/a/operator:latest");
         assert!(target("r.example/Operator:1", None).is_err());
+    }
+
+    #[test]
+    fn what_others_say_of_an_image_stays_in_the_list() {
+        let new = || vec![json!({"digest": "sha256:b"})];
+        assert_eq!(merged(None, new()), new());
+        let former = json!({"manifests": [{"digest": "sha256:a"}, {"digest": "sha256:b"}]});
+        assert_eq!(merged(Some(former), new()), [json!({"digest": "sha256:a"}), json!({"digest": "sha256:b"})]);
     }
 }
