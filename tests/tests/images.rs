@@ -1,5 +1,5 @@
-//! A layout as `make images` writes it is pushed to a registry that wants a login: the index under its tag, an image for
-//! each architecture, and what is said of them.
+//! A layout as `make images` writes it is pushed to a registry that wants a login: the index under its tag, an
+//! image for each architecture, and what is said of them.
 
 use std::path::Path;
 use std::process::ExitCode;
