@@ -64,15 +64,29 @@ lab-down: ## Stop the lab and remove its machines
 lab: ## Run the lab's command: make lab ARGS='machine add NAME'
 	@$(LAB) $(ARGS)
 
+VERSION ?= dev
+OUT ?= $(CLUSTERWRIGHT_CACHE)/release
+ARCH ?= amd64,arm64
 .PHONY: images
-images: ## Build the image archives: Kubernetes', CoreDNS, and our operator and executor, optimised
-	@CLUSTERWRIGHT_PROFILE=release $(LAB) build images
+images: ## Write OCI layouts of operator and executor, for amd64 and arm64: make images VERSION=0.1.0 OUT=DIR
+	@$(LAB) build release --version $(VERSION) --output $(OUT) --arch $(ARCH)
+
+.PHONY: push
+push: ## Push what `make images` wrote, with bills of materials and provenance: make push REGISTRY=... VERSION=0.1.0
+	@test -n "$(REGISTRY)" || { echo "make push REGISTRY=REGISTRY[/PREFIX]"; exit 2; }
+	@for name in operator executor; do \
+		cargo run --quiet --bin wright -- layout push $(OUT)/$$name $(REGISTRY)/$$name:$(VERSION) $(ARGS) || exit 1; done
 
 .PHONY: crds
 crds: ## Write the CustomResourceDefinitions, docs/api.md, docs/reasons.md and docs/fields.md from the types and planners
 	@cargo run --quiet --package crds --example manifests -- manifests/crds
 	@cargo run --quiet --package crds --example api_docs -- docs
 	@cargo run --quiet --package plan --example field_docs -- docs
+	@$(MAKE) --no-print-directory manifests
+
+.PHONY: manifests
+manifests: ## Write the chart's templates from the kustomization in manifests
+	@cargo run --quiet --package chart -- manifests
 
 .PHONY: bench
 bench: ## Measure clusters, their changes and their upgrades against bare kubeadm over SSH, in one run

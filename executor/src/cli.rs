@@ -50,8 +50,9 @@ pub struct Run {
     /// The collection: ansible.cfg, playbooks/, roles/, plugins/.
     #[arg(long, value_name = "DIR", env = "CLUSTERWRIGHT_ANSIBLE", default_value = "/opt/clusterwright/ansible")]
     pub ansible: PathBuf,
-    /// The guard that is put on the machines: a static program.
-    #[arg(long, value_name = "FILE", env = "CLUSTERWRIGHT_GUARD", default_value = "/opt/clusterwright/guard")]
+    /// The guard that is put on the machines: a static program, or a directory with one for each architecture, named
+    /// for it (amd64, arm64).
+    #[arg(long, value_name = "PATH", env = "CLUSTERWRIGHT_GUARD", default_value = "/opt/clusterwright/guard")]
     pub guard: PathBuf,
     /// Where the guard is on the machines. For tests, whose machine is the developer's.
     #[arg(long, value_name = "DIR", default_value = guard::DIRECTORY, hide = true)]

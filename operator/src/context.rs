@@ -27,6 +27,8 @@ use crate::tries::Tries;
 pub struct Context {
     /// Client of the metadata cluster. Does not retry by itself; counts its writes, which pass the gate.
     pub client: Client,
+    /// The same without a gate: for what changes nothing, though it is a write to HTTP.
+    pub ungated: Client,
     /// What the administrator set.
     pub settings: Settings,
     /// What is counted.
@@ -71,10 +73,10 @@ impl Context {
         });
         let gate = Gate::closed(Clock::of_the_machine());
         let doing = || "make a client of the metadata cluster".to_owned();
-        // The only client that no gate stands before.
-        let of_lease = ClientBuilder::try_from(config.clone()).doing(doing)?.build();
+        // The only client that no gate stands before: for the Lease, and to ask who may scrape.
+        let ungated = ClientBuilder::try_from(config.clone()).doing(doing)?.build();
         let election = Election::new(
-            of_lease,
+            ungated.clone(),
             &settings.lease_namespace(),
             &settings.lease_name,
             &settings.identity(),
@@ -83,7 +85,7 @@ impl Context {
         );
         let client = client::builder(&config, &gate).doing(doing)?.with_layer(&layer).with_layer(&gate).build();
         let (context, stop) =
-            Self::assemble(client, settings, metrics, gate, (election.standing(), election.resumed()));
+            Self::assemble((client, ungated), settings, metrics, gate, (election.standing(), election.resumed()));
         Ok((context, stop, election))
     }
 
@@ -91,11 +93,11 @@ impl Context {
     pub fn new(client: Client, settings: Settings, metrics: Metrics) -> (Arc<Self>, watch::Sender<bool>) {
         let gate = Gate::closed(Clock::of_the_machine());
         let standing = watch::channel(Standing::Unknown).1;
-        Self::assemble(client, settings, metrics, gate, (standing, watch::channel(None).1))
+        Self::assemble((client.clone(), client), settings, metrics, gate, (standing, watch::channel(None).1))
     }
 
     fn assemble(
-        client: Client,
+        (client, ungated): (Client, Client),
         settings: Settings,
         metrics: Metrics,
         gate: Gate,
@@ -105,6 +107,7 @@ impl Context {
         let events = Arc::new(Events::new(client.clone()));
         let context = Self {
             client,
+            ungated,
             pace: Pace::new(Duration::from_secs(settings.message_interval_seconds)),
             settings,
             metrics,

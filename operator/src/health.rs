@@ -1,10 +1,10 @@
-//! /metrics, /healthz and /readyz over HTTP.
+//! /healthz and /readyz over HTTP, and /metrics where it is not over TLS.
 
 use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::State;
-use axum::http::{StatusCode, header};
+use axum::http::StatusCode;
 use axum::response::IntoResponse;
 use axum::routing::get;
 use futures::FutureExt;
@@ -12,18 +12,19 @@ use futures::FutureExt;
 use crate::context::Context;
 use crate::error::{Error, ResultExt, chain};
 use crate::leader::Standing;
-use crate::metrics::Objects;
+use crate::scrape::metrics;
+use crate::settings::Scraping;
 
 /// Binds the address and answers until the program stops.
 pub async fn listen(ctx: Arc<Context>) -> Result<impl Future<Output = ()> + Send, Error> {
     let address = ctx.settings.listen;
     let listener = tokio::net::TcpListener::bind(address).await.doing(|| format!("listen on {address}"))?;
     let stopped = ctx.stopped();
-    let router = Router::new()
-        .route("/healthz", get(|| async { "ok\n" }))
-        .route("/readyz", get(ready))
-        .route("/metrics", get(metrics))
-        .with_state(ctx);
+    let mut router = Router::new().route("/healthz", get(|| async { "ok\n" })).route("/readyz", get(ready));
+    if matches!(ctx.settings.scraping()?, Scraping::Plain) {
+        router = router.route("/metrics", get(metrics));
+    }
+    let router = router.with_state(ctx);
     Ok(async move {
         if let Err(error) = axum::serve(listener, router).with_graceful_shutdown(stopped).await {
             tracing::error!(error = %chain(&error), "the HTTP server failed");
@@ -41,23 +42,4 @@ async fn ready(State(ctx): State<Arc<Context>>) -> impl IntoResponse {
         Standing::Leads => (StatusCode::SERVICE_UNAVAILABLE, "the objects have not been listed yet".into()),
     };
     (code, format!("{text}\n"))
-}
-
-async fn metrics(State(ctx): State<Arc<Context>>) -> impl IntoResponse {
-    ctx.metrics.leads(ctx.gate.is_open());
-    ctx.metrics.undecodable(&ctx.cache.undecodable.counts());
-    let objects = Objects {
-        machines: ctx.cache.machines.store().state(),
-        hosts: ctx.cache.hosts.store().state(),
-        deployments: ctx.cache.cluster_deployments.store().state(),
-        clusters: ctx.cache.clusters.store().state(),
-        backups: ctx.cache.etcd_backups.store().state(),
-    };
-    match ctx.metrics.text(&objects) {
-        Ok(text) => {
-            let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-            (StatusCode::OK, [(header::CONTENT_TYPE, kind)], text).into_response()
-        }
-        Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()).into_response(),
-    }
 }

@@ -41,6 +41,7 @@ pub mod playbook_run;
 pub mod reconcile;
 pub mod remediation_policy;
 pub mod remote;
+mod scrape;
 pub mod settings;
 pub mod stop;
 pub mod telemetry;
@@ -79,6 +80,9 @@ async fn serve(settings: Settings) -> Result<(), Error> {
     let mut asked_to_stop = std::pin::pin!(stop_signal()?);
     let (ctx, stop, mut election) = Context::connect(settings).await?;
     tokio::spawn(health::listen(ctx.clone()).await?);
+    if let Some(scraped) = scrape::listen(ctx.clone()).await? {
+        tokio::spawn(scraped);
+    }
     tokio::select! {
         () = election.win() => {}
         () = &mut asked_to_stop => {

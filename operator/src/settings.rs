@@ -1,6 +1,7 @@
 //! What an administrator sets: arguments, each with an environment variable.
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use plan::leader::Times;
@@ -16,15 +17,28 @@ const USUAL_NAMESPACE: &str = "clusterwright-system";
 /// Settings of the operator.
 #[derive(Args, Clone, Debug)]
 pub struct Settings {
-    /// Where /metrics, /healthz and /readyz answer.
+    /// Where /healthz and /readyz answer, and /metrics without --metrics-tls-directory.
     #[arg(long, env = "CLUSTERWRIGHT_LISTEN", default_value = "0.0.0.0:8080")]
     pub listen: SocketAddr,
+    /// Serve /metrics over TLS, with tls.crt and tls.key of this directory; new ones are taken within a minute.
+    #[arg(long, value_name = "DIR", env = "CLUSTERWRIGHT_METRICS_TLS_DIRECTORY")]
+    pub metrics_tls_directory: Option<PathBuf>,
+    /// Where /metrics answers over TLS.
+    #[arg(long, env = "CLUSTERWRIGHT_METRICS_LISTEN", default_value = "0.0.0.0:8443")]
+    pub metrics_listen: SocketAddr,
+    /// Only those scrape whom the API server lets `get /metrics`. Needs --metrics-tls-directory.
+    #[arg(long, env = "CLUSTERWRIGHT_METRICS_AUTHORIZATION")]
+    pub metrics_authorization: bool,
     /// Format of the log.
     #[arg(long, env = "CLUSTERWRIGHT_LOG_FORMAT", value_enum, default_value_t = LogFormat::Text)]
     pub log_format: LogFormat,
     /// Image of the executor, for clusters that name none.
     #[arg(long, env = "CLUSTERWRIGHT_EXECUTOR_IMAGE", default_value = "clusterwright.dev/executor:dev")]
     pub executor_image: String,
+    /// Secrets that the executor's image is pulled with, for runs of clusters that name none and of spare Hosts. They
+    /// are in the namespace of the machines. Several are separated by commas.
+    #[arg(long, value_name = "NAME", env = "CLUSTERWRIGHT_EXECUTOR_PULL_SECRETS", value_delimiter = ',')]
+    pub executor_pull_secrets: Vec<String>,
     /// Work in this namespace only. Default: in all.
     #[arg(long, env = "CLUSTERWRIGHT_NAMESPACE")]
     pub namespace: Option<String>,
@@ -67,6 +81,20 @@ impl Settings {
             .map_err(|source| Error::Failed { action: "use the times of the Lease".into(), source: Box::new(source) })
     }
 
+    /// How /metrics is served, if that can work: a token is not shown in the clear.
+    pub fn scraping(&self) -> Result<Scraping, Error> {
+        match (&self.metrics_tls_directory, self.metrics_authorization) {
+            (Some(directory), authorized) => {
+                Ok(Scraping::Tls { address: self.metrics_listen, directory: directory.clone(), authorized })
+            }
+            (None, false) => Ok(Scraping::Plain),
+            (None, true) => Err(Error::Failed {
+                action: "use --metrics-authorization".into(),
+                source: "it needs --metrics-tls-directory: tokens would go over the network in the clear".into(),
+            }),
+        }
+    }
+
     /// The namespace of the Lease. By hand and for one namespace, it is that one: such operators do not meet.
     pub fn lease_namespace(&self) -> String {
         let own = || read(OWN_NAMESPACE);
@@ -87,6 +115,22 @@ fn read(path: &str) -> Option<String> {
     Some(text.trim().to_owned()).filter(|text| !text.is_empty())
 }
 
+/// How /metrics is served.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Scraping {
+    /// Beside the probes, in the clear.
+    Plain,
+    /// Over TLS.
+    Tls {
+        /// Where.
+        address: SocketAddr,
+        /// With the certificate that is there.
+        directory: PathBuf,
+        /// To those alone whom the API server lets.
+        authorized: bool,
+    },
+}
+
 /// Formats of the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum LogFormat {
@@ -98,7 +142,7 @@ pub enum LogFormat {
 
 #[cfg(test)]
 mod tests {
-    use super::Settings;
+    use super::{Scraping, Settings};
     use clap::{Args, Command, FromArgMatches};
 
     fn settings(arguments: &[&str]) -> Settings {
@@ -113,6 +157,17 @@ mod tests {
         check(&[], "clusterwright-system");
         check(&["--namespace", "fleet"], "fleet");
         check(&["--namespace", "fleet", "--lease-namespace", "x"], "x");
+    }
+
+    #[test]
+    fn authorization_without_tls_is_refused_at_the_start() {
+        let scraping = |arguments: &[&str]| settings(arguments).scraping();
+        assert_eq!(scraping(&[]).unwrap(), Scraping::Plain);
+        let error = crate::error::chain(&scraping(&["--metrics-authorization"]).unwrap_err());
+        assert!(error.contains("needs --metrics-tls-directory"), "{error}");
+        let both = scraping(&["--metrics-authorization", "--metrics-tls-directory", "/tls"]).unwrap();
+        let address = "0.0.0.0:8443".parse().unwrap();
+        assert_eq!(both, Scraping::Tls { address, directory: "/tls".into(), authorized: true });
     }
 
     #[test]

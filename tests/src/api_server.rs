@@ -174,6 +174,11 @@ impl ApiServer {
 
     /// A kubeconfig as a Cluster takes it: its certificate is checked.
     pub fn checked_kubeconfig(&self) -> Result<String> {
+        self.kubeconfig_of(&self.processes.token)
+    }
+
+    /// The same for whoever has this token.
+    pub fn kubeconfig_of(&self, token: &str) -> Result<String> {
         let certificate = std::fs::read(self.processes.directory.path().join("certs/apiserver.crt"))?;
         let kubeconfig = serde_json::json!({
             "apiVersion": "v1", "kind": "Config", "current-context": "test",
@@ -181,7 +186,7 @@ impl ApiServer {
                 "server": self.processes.url(),
                 "certificate-authority-data": STANDARD.encode(certificate),
             }}],
-            "users": [{"name": "test", "user": {"token": self.processes.token}}],
+            "users": [{"name": "test", "user": {"token": token}}],
             "contexts": [{"name": "test", "context": {"cluster": "test", "user": "test"}}],
         });
         Ok(kubeconfig.to_string())

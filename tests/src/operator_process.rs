@@ -46,6 +46,25 @@ impl Operator {
         Ok(Self { user, child, log, port })
     }
 
+    /// With a ServiceAccount's token, and these arguments.
+    pub fn start_as(server: &ApiServer, token: &str, directory: &Path, arguments: &[&str]) -> Result<Self> {
+        let (kubeconfig, log) = (directory.join("operator.kubeconfig"), directory.join("operator.log"));
+        std::fs::write(&kubeconfig, server.kubeconfig_of(token)?)?;
+        let port = free_port()?;
+        let child = Command::new(program()?)
+            .arg("run")
+            .arg(format!("--listen=127.0.0.1:{port}"))
+            .args(arguments)
+            .env("KUBECONFIG", &kubeconfig)
+            .env("RUST_LOG", "info")
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(File::create(&log)?)
+            .spawn()
+            .context("failed to start the operator")?;
+        Ok(Self { user: "of a ServiceAccount", child, log, port })
+    }
+
     /// Sends it a signal.
     pub fn signal(&self, signal: Signal) -> Result<()> {
         let pid = i32::try_from(self.child.id())?;
@@ -69,9 +88,14 @@ impl Operator {
         }
     }
 
+    /// All of its log.
+    pub fn whole_log(&self) -> String {
+        std::fs::read_to_string(&self.log).unwrap_or_default()
+    }
+
     /// The end of its log.
     pub fn log(&self) -> String {
-        let log = std::fs::read_to_string(&self.log).unwrap_or_default();
+        let log = self.whole_log();
         let lines: Vec<&str> = log.lines().collect();
         lines[lines.len().saturating_sub(15)..].join("\n")
     }

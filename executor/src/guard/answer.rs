@@ -14,6 +14,9 @@ use crate::unreachable::{self, Unreachable};
 /// Characters of a name that a machine tells.
 const OWNER_LIMIT: usize = 512;
 
+/// Characters of an architecture.
+const UNAME_LIMIT: usize = 32;
+
 /// How a call ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Output {
@@ -30,8 +33,8 @@ pub struct Output {
 pub enum Answer {
     /// The guard did it, with this result.
     Done(Value),
-    /// It has no guard, or another.
-    Missing,
+    /// It has no guard, or another; its architecture as `uname -m` says it.
+    Missing(String),
 }
 
 /// The answer in a call's output, or why there is none.
@@ -42,8 +45,10 @@ pub fn understand(output: &Output) -> Result<Answer, Unreachable> {
         return Err(shut_out(output.code, &stderr));
     }
     match output.code {
-        Some(0) if lines.contains(&MISSING) => Ok(Answer::Missing),
         Some(0) => {
+            if let Some(uname) = lines.iter().find_map(|line| line.strip_prefix(MISSING)) {
+                return Ok(Answer::Missing(clean(uname.trim(), UNAME_LIMIT)));
+            }
             let objects = lines.iter().rev().filter(|line| line.starts_with('{'));
             let said = objects.filter_map(|line| serde_json::from_str(line).ok()).next();
             Ok(Answer::Done(said.unwrap_or(Value::Null)))
@@ -142,7 +147,8 @@ mod tests {
             "motd\nclusterwright-begun\n{\"epoch\":3,\"token\":41}\n",
             Answer::Done(json!({"epoch": 3, "token": 41})),
         );
-        check("clusterwright-begun\nclusterwright-guard-missing\n", Answer::Missing);
+        check("clusterwright-begun\nclusterwright-guard-missing x86_64\n", Answer::Missing("x86_64".into()));
+        check("clusterwright-begun\nclusterwright-guard-missing\n", Answer::Missing(String::new()));
         check("clusterwright-begun\n", Answer::Done(Value::Null));
     }
 

@@ -10,6 +10,7 @@ use crds::StoreComparison;
 use crds::inputs::HostIdentity;
 use crds::playbook_run::Fence;
 
+use super::binary::{Binary, Guards};
 use super::end_budget::EndBudget;
 use super::identity;
 
@@ -17,7 +18,7 @@ use super::identity;
 pub const BEGUN: &str = "clusterwright-begun";
 /// A file that was sent is on the machine's disk.
 pub const RECEIVED: &str = "clusterwright-received";
-/// The machine has no guard, or another.
+/// The machine has no guard, or another; what `uname -m` says there follows.
 pub const MISSING: &str = "clusterwright-guard-missing";
 
 /// How the script comes to run as root.
@@ -93,12 +94,13 @@ impl Begin {
     }
 }
 
-/// Lets the guard begin, if it is the one of this digest.
-pub fn begin(root: &Root, directory: &str, sha256: &str, begin: &Begin) -> Call {
+/// Lets the guard begin, if it is the one for the machine.
+pub fn begin(root: &Root, directory: &str, guards: &Guards, begin: &Begin) -> Call {
     let script = format!(
-        "{}d={directory}; if [ \"$(sha256sum 2>/dev/null <\"$d/guard\")\" = \"{sha256}  -\" ]; then exec \"$d/guard\" {}; fi; \
-         echo {MISSING}",
+        "{}d={directory}; {}; if [ \"$(sha256sum 2>/dev/null <\"$d/guard\")\" = \"$s  -\" ]; then exec \"$d/guard\" {}; fi; \
+         echo {MISSING} \"$(uname -m)\"",
         identity::check(begin.identity.as_ref()),
+        guards.digest_script(),
         begin.arguments(),
         directory = quoted(directory),
     );
@@ -107,7 +109,7 @@ pub fn begin(root: &Root, directory: &str, sha256: &str, begin: &Begin) -> Call 
 
 /// Sends the guard and lets it begin. It comes to its place only after it has taken the machine over: a run that was
 /// overtaken does not put its own, older one there. What was left of an upload long ago is removed.
-pub fn install(root: &Root, directory: &str, sha256: &str, program: &[u8], begin: &Begin) -> Call {
+pub fn install(root: &Root, directory: &str, guard: &Binary, begin: &Begin) -> Call {
     let script = format!(
         "{}umask 022; d={directory}; mkdir -p \"$d\" && find \"$d\" -maxdepth 1 -name \".guard.*\" -mmin +60 -delete && \
          t=$(mktemp \"$d/.guard.XXXXXXXX\") || exit 1; \
@@ -116,8 +118,9 @@ pub fn install(root: &Root, directory: &str, sha256: &str, program: &[u8], begin
         identity::check(begin.identity.as_ref()),
         begin.arguments(),
         directory = quoted(directory),
+        sha256 = guard.sha256,
     );
-    call(root, &script, program)
+    call(root, &script, &guard.content)
 }
 
 /// Asks the guard to end what this run left, and whether the machine is quiet. Where no guard is, the run was stopped
@@ -220,7 +223,8 @@ mod tests {
 
     use super::super::end_budget::end_budget;
     use super::{
-        BEGUN, Begin, Call, Fence, MISSING, RECEIVED, Root, begin, connect, end, head, install, read, receive,
+        BEGUN, Begin, Binary, Call, Fence, Guards, MISSING, RECEIVED, Root, begin, connect, end, head, install, read,
+        receive,
     };
 
     fn run(call: &Call, path: &Path) -> Output {
@@ -266,6 +270,10 @@ mod tests {
         }
     }
 
+    fn binary(content: &str) -> Binary {
+        Binary { content: content.into(), sha256: sha256(content) }
+    }
+
     fn sha256(content: &str) -> String {
         Sha256::digest(content.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
     }
@@ -280,15 +288,16 @@ mod tests {
         let machine = tempfile::tempdir().unwrap();
         let directory = machine.path().join("it's here/guard");
         let directory = directory.to_str().unwrap();
-        let digest = sha256(SAYS);
+        let guard = binary(SAYS);
+        let guards = Guards::Any(guard.clone());
         let said = "[begin][--epoch][3][--token][41][--cluster][][--host][w1][--run][n/r][--attempt][0][--steps][prepare,node]\n";
-        let first = run(&begin(&Root::Already, directory, &digest, &asked()), machine.path());
-        assert_eq!(text(&first), (Some(0), format!("{BEGUN}\n{MISSING}\n"), String::new()));
-        let call = install(&Root::Already, directory, &digest, SAYS.as_bytes(), &asked());
+        let first = run(&begin(&Root::Already, directory, &guards, &asked()), machine.path());
+        assert_eq!(text(&first), (Some(0), format!("{BEGUN}\n{MISSING} {}\n", std::env::consts::ARCH), String::new()));
+        let call = install(&Root::Already, directory, &guard, &asked());
         assert_eq!(text(&run(&call, machine.path())), (Some(0), format!("{BEGUN}\n{said}"), String::new()));
         let names: Vec<_> = std::fs::read_dir(directory).unwrap().flatten().map(|entry| entry.file_name()).collect();
         assert_eq!(names, ["guard"]);
-        let again = run(&begin(&Root::Already, directory, &digest, &asked()), machine.path());
+        let again = run(&begin(&Root::Already, directory, &guards, &asked()), machine.path());
         assert_eq!(text(&again), (Some(0), format!("{BEGUN}\n{said}"), String::new()));
     }
 
@@ -320,7 +329,7 @@ mod tests {
         let directory = machine.path().to_str().unwrap();
         program(&machine.path().join("guard"), "newer");
         let refuses = "#!/bin/sh\necho clusterwright-guard: refused: lower >&2; exit 79\n";
-        let call = install(&Root::Already, directory, &sha256(refuses), refuses.as_bytes(), &asked());
+        let call = install(&Root::Already, directory, &binary(refuses), &asked());
         let (code, _, stderr) = text(&run(&call, machine.path()));
         assert_eq!((code, stderr.as_str()), (Some(79), "clusterwright-guard: refused: lower\n"));
         assert_eq!(std::fs::read_to_string(machine.path().join("guard")).unwrap(), "newer");
@@ -331,7 +340,8 @@ mod tests {
     fn a_guard_that_did_not_arrive_whole_is_not_run() {
         let machine = tempfile::tempdir().unwrap();
         let directory = machine.path().to_str().unwrap();
-        let call = install(&Root::Already, directory, &sha256("another"), SAYS.as_bytes(), &asked());
+        let other = Binary { content: SAYS.into(), sha256: sha256("another") };
+        let call = install(&Root::Already, directory, &other, &asked());
         let (code, stdout, _) = text(&run(&call, machine.path()));
         assert_eq!((code, stdout), (Some(1), format!("{BEGUN}\n")));
         assert_eq!(std::fs::read_dir(machine.path()).unwrap().count(), 0);

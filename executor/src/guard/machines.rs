@@ -14,7 +14,7 @@ use tokio::time::{Instant, timeout_at};
 use tracing::{info, warn};
 
 use super::answer::{self, Answer};
-use super::binary::Binary;
+use super::binary::Guards;
 use super::call::{self, Begin, Call};
 use super::end_budget::{AT_ONCE as ENDED_AT_ONCE, end_budget};
 use super::exchange::exchange;
@@ -75,16 +75,18 @@ impl Machines<'_> {
     }
 
     /// Takes the machines over: the guard is there, knows this run's fence, and the processes of lower ones have ended.
-    pub async fn begin(&self, guard: &Binary, hosts: Vec<String>) -> BTreeMap<String, Result<(), Unreachable>> {
-        self.each(hosts, async |host, route| self.begin_one(guard, host, route).await).await
+    pub async fn begin(&self, guards: &Guards, hosts: Vec<String>) -> BTreeMap<String, Result<(), Unreachable>> {
+        self.each(hosts, async |host, route| self.begin_one(guards, host, route).await).await
     }
 
-    async fn begin_one(&self, guard: &Binary, host: &str, route: &Route) -> Result<(), Unreachable> {
+    async fn begin_one(&self, guards: &Guards, host: &str, route: &Route) -> Result<(), Unreachable> {
         let asked = self.asked(host);
-        let short = call::begin(&route.root, self.directory, &guard.sha256, &asked);
+        let short = call::begin(&route.root, self.directory, guards, &asked);
         let answer = match self.call(route, &short, BEGIN).await? {
-            Answer::Missing => {
-                let long = call::install(&route.root, self.directory, &guard.sha256, &guard.content, &asked);
+            Answer::Missing(uname) => {
+                let guard = guards.for_machine(&uname);
+                let guard = guard.map_err(|message| Unreachable { reason: Reason::GuardFailed, message })?;
+                let long = call::install(&route.root, self.directory, guard, &asked);
                 self.call(route, &long, BEGIN).await?
             }
             done => done,
@@ -127,7 +129,7 @@ impl Machines<'_> {
             let read = call::read(self.directory, self.identity(host));
             match self.call(route, &read, READ).await? {
                 Answer::Done(said) => Ok((answer::fence(&said), answer::owner(&said))),
-                Answer::Missing => Ok((Fence::default(), None)),
+                Answer::Missing(_) => Ok((Fence::default(), None)),
             }
         })
         .await

@@ -19,7 +19,7 @@ use super::error::RunError;
 use crate::cli::Run;
 use crate::fold::{Ending, Fold, Snapshot};
 use crate::guard;
-use crate::guard::binary::Binary;
+use crate::guard::binary::Guards;
 use crate::guard::machines::Machines;
 use crate::inputs::Inputs;
 use crate::play::{AnsibleRunner, Pauses, publish};
@@ -51,7 +51,7 @@ pub(super) enum Guarding {
     /// Which fence they know.
     Read,
     /// To take the machines over.
-    Take(Box<Binary>),
+    Take(Guards),
 }
 
 impl Guarding {
@@ -65,9 +65,8 @@ impl Guarding {
         if args.token < 1 || inputs.model.cluster_name.is_none() {
             return Err(RunError::NotLocked { run: run.clone() });
         }
-        let binary =
-            Binary::read(&args.guard).map_err(|source| RunError::Guard { file: args.guard.clone(), source })?;
-        Ok(Guarding::Take(Box::new(binary)))
+        let guards = Guards::read(&args.guard);
+        Ok(Guarding::Take(guards.map_err(|source| RunError::Guard { file: args.guard.clone(), source })?))
     }
 
     /// Every command goes through the guard.

@@ -8,6 +8,7 @@ use clap::{Args, Subcommand};
 
 use crate::cache::Cache;
 use crate::images::ours::Foundation;
+use crate::images::release::{self, Release};
 use crate::images::scratch;
 use crate::programs::{CHANGES, COMPONENTS, Component, Programs, STORAGES, UPGRADES, go};
 use crate::progress::Progress;
@@ -30,6 +31,8 @@ pub enum BuildCommand {
     Upgrades,
     /// The same with more versions of Kubernetes, for `make changes`; `all` leaves it out
     Changes,
+    /// OCI layouts of our operator and executor, optimised, for each architecture; `all` leaves it out
+    Release(Release),
     /// All of the above
     All(Images),
 }
@@ -58,6 +61,7 @@ fn blocking(command: &BuildCommand) -> Result<()> {
         BuildCommand::Programs => go::build(COMPONENTS, &cache, &programs, &progress),
         BuildCommand::Rootfs => rootfs::machine::build(&cache, &progress),
         BuildCommand::Images(options) => images(options, &cache, &programs, &progress),
+        BuildCommand::Release(options) => release::build(options, &cache, &progress),
         BuildCommand::Bundle => whole_bundle(&cache.bundle(), COMPONENTS, &cache, &programs, &progress),
         BuildCommand::Upgrades => {
             let components = [COMPONENTS, UPGRADES].concat();
@@ -96,7 +100,7 @@ fn images(options: &Images, cache: &Cache, programs: &Programs, progress: &Progr
         },
         || {
             rootfs::machine::build(cache, progress)?;
-            Foundation::prepare(options.base_image.as_deref(), cache, progress)
+            Foundation::prepare(options.base_image.as_deref(), None, cache, progress)
         },
     )?;
     scratch::build(COMPONENTS, cache, programs, progress)?;

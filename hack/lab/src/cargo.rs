@@ -1,11 +1,12 @@
 //! Builds the Rust programs that go into images.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 
 use anyhow::{Context, Result};
 
 use crate::cache::Cache;
+use crate::images::Architecture;
 use crate::progress::Progress;
 use crate::{logged, project};
 
@@ -39,14 +40,66 @@ pub fn pause(cache: &Cache, progress: &Progress) -> Result<PathBuf> {
     Ok(built.join("pause"))
 }
 
+/// The operator and the executor for an architecture, optimised. No path of this machine is in them, so that another
+/// checkout gives the same.
+pub fn for_release(architecture: Architecture, cache: &Cache, progress: &Progress) -> Result<Released> {
+    let target = architecture.target();
+    let task = progress.task(format!("operator and executor for {}", architecture.name()));
+    let mut build = for_target(cargo("build"), architecture);
+    let (source, home) = (project::path("").canonicalize()?, cargo_home());
+    let maps = [(source.display().to_string(), "/src"), (home.display().to_string(), "/cargo")];
+    let of_rust: Vec<String> = maps.iter().map(|(from, to)| format!("--remap-path-prefix={from}={to}")).collect();
+    let of_c: Vec<String> = maps.iter().map(|(from, to)| format!("-ffile-prefix-map={from}={to}")).collect();
+    build.env("RUSTFLAGS", of_rust.join(" ")).env("CFLAGS", of_c.join(" ")).env("CARGO_INCREMENTAL", "0");
+    build.args(["--release", "--locked", "--package", "operator", "--package", "executor", "--target", &target]);
+    logged::run(&mut build, &cache.log("cargo"), &task)?;
+    task.done();
+    let built = target_directory()?.join(&target).join("release");
+    Ok(Released { operator: built.join("operator"), executor: built.join("executor") })
+}
+
+/// The programs of a release.
+pub struct Released {
+    pub operator: PathBuf,
+    pub executor: PathBuf,
+}
+
+/// The guard for machines of an architecture.
+pub fn guard_for(architecture: Architecture, cache: &Cache, progress: &Progress) -> Result<PathBuf> {
+    let program = || {
+        let mut script = for_target(clean(Command::new(project::path("hack/guard"))), architecture);
+        script.env("GUARD_TARGET", architecture.target());
+        script
+    };
+    built_guard(program, cache, progress)
+}
+
+/// Names the linker of another architecture.
+fn for_target(mut command: Command, architecture: Architecture) -> Command {
+    if Some(architecture) != Architecture::own() {
+        let name = architecture.target().replace('-', "_");
+        let compiler = format!("{}-linux-gnu-gcc", architecture.machine());
+        command.env(format!("CARGO_TARGET_{}_LINKER", name.to_uppercase()), &compiler);
+        command.env(format!("CC_{name}"), &compiler);
+    }
+    command
+}
+
+fn cargo_home() -> PathBuf {
+    let home = || std::env::var_os("HOME").map_or_else(|| PathBuf::from("/root"), PathBuf::from).join(".cargo");
+    std::env::var_os("CARGO_HOME").map_or_else(home, PathBuf::from)
+}
+
 /// Builds the guard, static: it is copied to machines as it is. Its path holds the hash of its sources.
 fn guard(cache: &Cache, progress: &Progress) -> Result<PathBuf> {
+    built_guard(|| clean(Command::new(project::path("hack/guard"))), cache, progress)
+}
+
+fn built_guard(script: impl Fn() -> Command, cache: &Cache, progress: &Progress) -> Result<PathBuf> {
     let task = progress.task("guard");
-    let log = cache.log("cargo");
-    let mut build = clean(Command::new(project::path("hack/guard")));
-    logged::run(&mut build, &log, &task)?;
+    logged::run(&mut script(), &cache.log("cargo"), &task)?;
     // It is built now; asked again, the script says where and nothing else.
-    let said = clean(Command::new(project::path("hack/guard"))).output().context("failed to run hack/guard")?;
+    let said = script().output().context("failed to run hack/guard")?;
     let path = String::from_utf8_lossy(&said.stdout);
     task.done();
     Ok(PathBuf::from(path.trim_end()))
@@ -86,6 +139,10 @@ fn profile() -> String {
 
 /// The directory of what is built with that profile, wherever the user keeps it.
 fn built() -> Result<PathBuf> {
+    Ok(target_directory()?.join(profile()))
+}
+
+fn target_directory() -> Result<PathBuf> {
     let said = cargo("metadata")
         .args(["--format-version", "1", "--no-deps", "--locked"])
         .output()
@@ -93,7 +150,7 @@ fn built() -> Result<PathBuf> {
     let metadata: serde_json::Value =
         serde_json::from_slice(&said.stdout).context("failed to read what cargo metadata says")?;
     let target = metadata["target_directory"].as_str().context("cargo metadata names no target directory")?;
-    Ok(Path::new(target).join(profile()))
+    Ok(PathBuf::from(target))
 }
 
 #[cfg(test)]

@@ -4,12 +4,17 @@ use std::borrow::Cow;
 use std::path::PathBuf;
 
 use anyhow::{Result, bail};
+use clap::ValueEnum;
 
 use crate::cache::Cache;
 
 pub mod archive;
 pub mod debian;
+pub mod layout;
+pub mod materials;
 pub mod ours;
+pub mod provenance;
+pub mod release;
 pub mod scratch;
 
 /// The operator's image.
@@ -63,10 +68,46 @@ impl std::fmt::Display for Reference {
 
 /// This machine's architecture as images and Kubernetes name it.
 pub fn architecture() -> &'static str {
-    match std::env::consts::ARCH {
-        "x86_64" => "amd64",
-        "aarch64" => "arm64",
-        other => other,
+    Architecture::own().map_or(std::env::consts::ARCH, Architecture::name)
+}
+
+/// An architecture that our images are made for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
+pub enum Architecture {
+    /// x86-64.
+    Amd64,
+    /// 64 bits of ARM.
+    Arm64,
+}
+
+impl Architecture {
+    /// All of them.
+    pub const ALL: [Self; 2] = [Self::Amd64, Self::Arm64];
+
+    /// This machine's, if it is one of them.
+    pub fn own() -> Option<Self> {
+        Self::ALL.into_iter().find(|it| it.machine() == std::env::consts::ARCH)
+    }
+
+    /// As images, Kubernetes and Debian name it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Amd64 => "amd64",
+            Self::Arm64 => "arm64",
+        }
+    }
+
+    /// As kernels and Python name it.
+    pub fn machine(self) -> &'static str {
+        match self {
+            Self::Amd64 => "x86_64",
+            Self::Arm64 => "aarch64",
+        }
+    }
+
+    /// As Rust names it.
+    pub fn target(self) -> String {
+        format!("{}-unknown-linux-gnu", self.machine())
     }
 }
 

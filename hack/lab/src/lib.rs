@@ -8,6 +8,7 @@ pub mod cache;
 pub mod cargo;
 pub mod cgroups;
 pub mod command;
+pub mod emulation;
 pub mod endpoint;
 pub mod images;
 pub mod logged;

@@ -5,6 +5,7 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 
 use crate::cache::Cache;
+use crate::images::Architecture;
 use crate::logged;
 use crate::progress::Progress;
 
@@ -40,14 +41,40 @@ const PACKAGES: &[&str] = &[
     "util-linux",
 ];
 
+/// What images for another architecture need beside them.
+const CROSS: &[&str] = &["gcc-aarch64-linux-gnu", "libc6-dev-arm64-cross", "qemu-user-static"];
+
 /// Installs the packages that are missing.
 pub fn install(cache: &Cache, progress: &Progress) -> Result<()> {
+    install_all(PACKAGES, cache, progress)
+}
+
+/// The same for images of these architectures, with Rust's standard library for them.
+pub fn install_for_release(architectures: &[Architecture], cache: &Cache, progress: &Progress) -> Result<()> {
+    for architecture in architectures {
+        let is_own = Some(*architecture) == Architecture::own();
+        if !is_own && Architecture::own() != Some(Architecture::Amd64) {
+            bail!("images for {} are made on a machine of that architecture, or on amd64", architecture.name());
+        }
+        if !is_own {
+            install_all(CROSS, cache, progress)?;
+        }
+        let task = progress.task(format!("Rust for {}", architecture.name()));
+        let mut rustup = Command::new("rustup");
+        rustup.args(["target", "add", &architecture.target()]);
+        logged::run(&mut rustup, &cache.log("prerequisites"), &task)?;
+        task.done();
+    }
+    Ok(())
+}
+
+fn install_all(packages: &'static [&'static str], cache: &Cache, progress: &Progress) -> Result<()> {
     let query = Command::new("dpkg-query")
         .args(["--show", "--showformat", "${Package} ${db:Status-Status}\\n"])
-        .args(PACKAGES)
+        .args(packages)
         .output()
         .context("failed to run dpkg-query: the lab runs on Debian")?;
-    let missing = missing(&String::from_utf8_lossy(&query.stdout));
+    let missing = missing(packages, &String::from_utf8_lossy(&query.stdout));
     if missing.is_empty() {
         return Ok(());
     }
@@ -68,9 +95,9 @@ pub fn install(cache: &Cache, progress: &Progress) -> Result<()> {
 }
 
 /// The packages that `dpkg-query`'s lines do not show as installed.
-fn missing(shown: &str) -> Vec<&'static str> {
+fn missing(packages: &[&'static str], shown: &str) -> Vec<&'static str> {
     let installed: Vec<&str> = shown.lines().filter_map(|line| line.strip_suffix(" installed")).collect();
-    PACKAGES.iter().copied().filter(|name| !installed.contains(name)).collect()
+    packages.iter().copied().filter(|name| !installed.contains(name)).collect()
 }
 
 #[cfg(test)]
@@ -87,6 +114,6 @@ mod tests {
                 name => format!("{name} installed\n"),
             })
             .collect();
-        assert_eq!(missing(&shown), ["gcc", "socat"]);
+        assert_eq!(missing(PACKAGES, &shown), ["gcc", "socat"]);
     }
 }

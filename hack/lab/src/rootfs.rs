@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::cache::{Cache, create_dir};
+use crate::images::Architecture;
 use crate::logged;
 use crate::progress::Task;
 
@@ -55,7 +56,14 @@ pub fn recipe_hash(texts: &[&str]) -> String {
 /// Unpacks and configures a minimal Debian with `packages` into `root`, then runs `script` in it.
 ///
 /// Both happen in a mount namespace of their own: whatever debootstrap mounts is gone when it ends, in any way.
-fn debootstrap(root: &Path, release: Release, packages: &str, script: &str, cache: &Cache, task: &Task) -> Result<()> {
+fn debootstrap(
+    root: &Path,
+    (release, foreign): (Release, Option<Architecture>),
+    packages: &str,
+    script: &str,
+    cache: &Cache,
+    task: &Task,
+) -> Result<()> {
     let downloads = cache.downloads("debian");
     create_dir(&downloads)?;
     let name = root.file_name().context("a root filesystem has a name")?.to_string_lossy().into_owned();
@@ -64,7 +72,8 @@ fn debootstrap(root: &Path, release: Release, packages: &str, script: &str, cach
         .args(["--mount", "--propagation", "private", "sh", "-euc", include_str!("rootfs/debootstrap.sh"), "sh"])
         .arg(root)
         .args([release.code_name(), packages, script])
-        .arg(&downloads);
+        .arg(&downloads)
+        .arg(foreign.map_or("", Architecture::name));
     logged::run(&mut build, &cache.log(name.trim_matches('.')), task)
 }
 

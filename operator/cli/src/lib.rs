@@ -8,6 +8,7 @@ use clap::{Parser, Subcommand};
 
 mod bundle;
 mod download;
+mod layout;
 mod progress;
 
 /// The command for administrators of Clusterwright.
@@ -22,14 +23,20 @@ struct Cli {
 enum Command {
     /// Make, check, change, carry and serve artifact bundles
     #[command(subcommand)]
-    Bundle(bundle::BundleCommand),
+    Bundle(Box<bundle::BundleCommand>),
+    /// Carry images in OCI layouts
+    #[command(subcommand)]
+    Layout(layout::LayoutCommand),
 }
 
 /// Does what the arguments ask for, the first of which is the program's name. Arguments that are not understood end the
 /// process, with what is allowed. The code is 1 where the answer is no.
 pub async fn run(arguments: impl IntoIterator<Item = OsString>) -> Result<ExitCode> {
-    let Command::Bundle(command) = Cli::parse_from(arguments).command;
+    let command = Cli::parse_from(arguments).command;
     // A provider that somebody installed before is as good.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    bundle::run(command).await
+    match command {
+        Command::Bundle(command) => bundle::run(*command).await,
+        Command::Layout(command) => layout::run(command).await,
+    }
 }

@@ -99,7 +99,7 @@ pub fn write(
 }
 
 fn assemble(path: &Path, reference: &Reference, settings: &Settings, layers: &[Layer]) -> Result<()> {
-    let config = serde_json::to_vec(&configuration(settings, layers))?;
+    let config = serde_json::to_vec(&configuration(settings, layers, architecture(), "1970-01-01T00:00:00Z"))?;
     let config_name = format!("{}.json", digest::of_bytes(&config));
     let names: Vec<String> = layers.iter().map(|layer| format!("{}.tar", layer.digest)).collect();
     let manifest =
@@ -124,12 +124,18 @@ fn append(tar: &mut Builder<impl Write>, name: &str, size: u64, content: impl Re
     Ok(tar.append_data(&mut header, name, content)?)
 }
 
-fn configuration(settings: &Settings, layers: &[Layer]) -> serde_json::Value {
+/// An image's configuration. Where nobody wants a time, it is the first.
+pub(super) fn configuration(
+    settings: &Settings,
+    layers: &[Layer],
+    architecture: &str,
+    created: &str,
+) -> serde_json::Value {
     let digests: Vec<String> = layers.iter().map(|layer| format!("sha256:{}", layer.digest)).collect();
     json!({
-        "architecture": architecture(),
+        "architecture": architecture,
         "os": "linux",
-        "created": "1970-01-01T00:00:00Z",
+        "created": created,
         "config": {
             "Entrypoint": settings.entrypoint,
             "Cmd": settings.command,

@@ -8,6 +8,7 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 use bundle::tree::file_fingerprint;
 
+use super::Architecture;
 use super::archive::Layer;
 use crate::cache::{Cache, create_dir, publish};
 use crate::logged;
@@ -23,11 +24,17 @@ pub struct Base {
 }
 
 impl Base {
-    /// The image or directory that the user gives, or else a Debian made from its packages.
-    pub fn prepare(given: Option<&Path>, cache: &Cache, progress: &Progress) -> Result<Self> {
+    /// The image or directory that the user gives, or else a Debian made from its packages, for this machine where no
+    /// architecture is named.
+    pub fn prepare(
+        given: Option<&Path>,
+        architecture: Option<Architecture>,
+        cache: &Cache,
+        progress: &Progress,
+    ) -> Result<Self> {
         let (root, id) = match given {
             None => {
-                let root = container::build(cache, progress)?;
+                let root = container::build(architecture, cache, progress)?;
                 let id = root.file_name().unwrap_or_default().to_string_lossy().into_owned();
                 (root, id)
             }
@@ -102,10 +109,12 @@ impl Base {
     }
 }
 
-/// Packs a directory as it is, owners and times included: compiled Python is only good beside its source's time.
+/// Packs a directory with its owners, and without times: the same packages give the same layer. Compiled Python is
+/// valid by itself (`executor.sh`), not by its source's time.
 fn pack(root: &Path, into: &Path, cache: &Cache, task: &Task) -> Result<()> {
     let mut tar = Command::new("tar");
     tar.args(["--create", "--numeric-owner", "--sort=name", "--xattrs", "--xattrs-include=security.capability"])
+        .args(["--mtime=@0", "--pax-option=exthdr.name=%d/PaxHeaders/%f,delete=atime,delete=ctime"])
         .arg("--file")
         .arg(into)
         .arg("--directory")

@@ -11,8 +11,9 @@ python3 -m venv /opt/ansible
 /opt/ansible/bin/python -m pip uninstall --quiet --yes pip setuptools
 rm -rf /opt/ansible/lib/python3.11/site-packages/ansible_test
 $apt purge --auto-remove python3-venv python3.11-venv python3-pip-whl python3-setuptools-whl
-# The root filesystem is read-only where this runs: compiled now or at every start.
-python3 -m compileall -q /opt/ansible /usr/lib/python3 /usr/lib/python3.11 || true
+# The root filesystem is read-only where this runs: compiled now or at every start. Valid by itself, not by the times of
+# files, which a layer does not keep.
+python3 -m compileall -q -f --invalidation-mode unchecked-hash /opt/ansible /usr/lib/python3 /usr/lib/python3.11 || true
 for program in /opt/ansible/bin/ansible*; do ln -s "$program" /usr/local/bin/; done
 echo 'executor:x:65532:65532:executor:/work:/usr/sbin/nologin' >> /etc/passwd
 echo 'executor:x:65532:' >> /etc/group

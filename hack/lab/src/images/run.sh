@@ -23,6 +23,7 @@ cp -L /etc/resolv.conf "$root/run/resolv.conf"
 mount --bind "$root/run/resolv.conf" "$root/etc/resolv.conf"
 chroot "$root" /usr/bin/env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
     LC_ALL=C.UTF-8 HOME=/root DEBIAN_FRONTEND=noninteractive sh -euxc "$script"
-rm -rf "$root"/var/cache/apt/* "$root"/var/lib/apt/lists/* "$root"/var/cache/debconf/*-old \
+rm -rf "$root"/var/cache/apt/* "$root"/var/lib/apt/lists/* "$root"/var/cache/debconf/* "$root"/var/cache/ldconfig/* \
+    "$root"/etc/*- "$root"/var/lib/dpkg/*-old \
     "$root"/var/log/*.log "$root"/var/log/apt/* "$root"/usr/share/doc/* "$root"/usr/share/man/* \
     "$root"/usr/share/info/* "$root"/usr/share/locale/* "$root"/root/.cache "$root"/var/tmp/*

@@ -38,7 +38,7 @@ pub fn build(cache: &Cache, progress: &Progress) -> Result<()> {
         let place = place(cache, release);
         if !place.is_dir() {
             let task = progress.task(format!("root filesystem of machines, {}", release.code_name()));
-            publish(&place, |draft| debootstrap(draft, release, PACKAGES, SCRIPT, cache, &task))?;
+            publish(&place, |draft| debootstrap(draft, (release, None), PACKAGES, SCRIPT, cache, &task))?;
             task.done();
         }
     }

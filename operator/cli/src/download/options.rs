@@ -42,6 +42,9 @@ pub struct Connection {
     /// Certificates (PEM) of authorities that are trusted beside those of this machine
     #[arg(long, value_name = "FILE")]
     pub ca: Option<PathBuf>,
+    /// A directory whose `config.json` has logins to registries, as `docker login` writes it [default: ~/.docker]
+    #[arg(long, value_name = "DIR", env = "DOCKER_CONFIG")]
+    pub logins: Option<PathBuf>,
 }
 
 impl DownloadOptions {
@@ -66,7 +69,7 @@ impl Connection {
 
     /// A client for registries.
     pub fn registry(&self) -> Result<Registry> {
-        Registry::new(&self.insecure_registry, self.authorities()?)
+        Registry::new(&self.insecure_registry, self.authorities()?, self.logins.as_deref())
     }
 
     /// The authorities' certificates, checked.

@@ -1,20 +1,23 @@
 //! Registries of images, over the API of the OCI distribution specification.
 
 use std::collections::HashMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use ::bundle::digest;
 use anyhow::{Context, Result, ensure};
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
+use futures::TryStreamExt;
 use oci_client::client::{Certificate, CertificateEncoding, ClientConfig, ClientProtocol};
+use oci_client::errors::OciDistributionError;
 use oci_client::manifest::{
     IMAGE_MANIFEST_LIST_MEDIA_TYPE, IMAGE_MANIFEST_MEDIA_TYPE, OCI_IMAGE_INDEX_MEDIA_TYPE, OCI_IMAGE_MEDIA_TYPE,
 };
 use oci_client::secrets::RegistryAuth;
 use oci_client::{Client, Reference};
 use serde::Deserialize;
+use tokio_util::io::ReaderStream;
 
 const MANIFESTS: [&str; 4] =
     [OCI_IMAGE_INDEX_MEDIA_TYPE, OCI_IMAGE_MEDIA_TYPE, IMAGE_MANIFEST_LIST_MEDIA_TYPE, IMAGE_MANIFEST_MEDIA_TYPE];
@@ -34,7 +37,7 @@ impl std::fmt::Debug for Registry {
 
 impl Registry {
     /// A client that speaks HTTP without TLS to `insecure` registries alone.
-    pub fn new(insecure: &[String], ca: Option<Vec<u8>>) -> Result<Self> {
+    pub fn new(insecure: &[String], ca: Option<Vec<u8>>, logins: Option<&Path>) -> Result<Self> {
         let protocol = match insecure {
             [] => ClientProtocol::Https,
             hosts => ClientProtocol::HttpsExcept(hosts.to_vec()),
@@ -50,7 +53,7 @@ impl Registry {
             ..ClientConfig::default()
         };
         let client = Client::try_from(config).context("failed to set up a client for registries")?;
-        Ok(Self { client, logins: Logins::read()? })
+        Ok(Self { client, logins: Logins::read(logins)? })
     }
 
     /// Lets requests to the image's registry have the login that there is for it.
@@ -76,12 +79,24 @@ impl Registry {
     }
 }
 
+/// Pushes a file unless the registry has it; whether it had to.
+pub async fn push_file(registry: &Registry, target: &Reference, path: &Path, digest: &str, size: u64) -> Result<bool> {
+    let pushing = || format!("failed to push {} to {target}", path.display());
+    if registry.client.blob_exists(target, digest).await.with_context(pushing)? {
+        return Ok(false);
+    }
+    let file = tokio::fs::File::open(path).await.with_context(pushing)?;
+    let stream = ReaderStream::with_capacity(file, 1 << 18).map_err(OciDistributionError::IoError);
+    registry.client.push_blob_stream(target, stream, digest, Some(size)).await.with_context(pushing)?;
+    Ok(true)
+}
+
 /// The same image by its digest.
 pub fn by_digest(image: &Reference, digest: &str) -> Reference {
     Reference::with_digest(image.registry().to_owned(), image.repository().to_owned(), digest.to_owned())
 }
 
-/// Logins of `docker login` and the like: `config.json` in `DOCKER_CONFIG` or `~/.docker`.
+/// Logins of `docker login` and the like: `config.json` in a directory, or in `~/.docker`.
 #[derive(Debug, Default, Deserialize)]
 struct Logins {
     #[serde(default)]
@@ -95,9 +110,9 @@ struct Login {
 }
 
 impl Logins {
-    fn read() -> Result<Self> {
+    fn read(directory: Option<&Path>) -> Result<Self> {
         let home = || Some(PathBuf::from(std::env::var_os("HOME")?).join(".docker"));
-        let Some(folder) = std::env::var_os("DOCKER_CONFIG").map(PathBuf::from).or_else(home) else {
+        let Some(folder) = directory.map(Path::to_owned).or_else(home) else {
             return Ok(Self::default());
         };
         let path = folder.join("config.json");

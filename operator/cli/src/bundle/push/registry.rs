@@ -11,16 +11,13 @@ use ::bundle::index::{self, Index};
 use ::bundle::publish::create_dir;
 use ::bundle::verify::problem;
 use anyhow::{Context, Result, bail, ensure};
-use futures::TryStreamExt;
 use oci_client::Reference;
-use oci_client::errors::OciDistributionError;
 use oci_client::manifest::OCI_IMAGE_MEDIA_TYPE;
 use serde_json::{Value, json};
-use tokio_util::io::ReaderStream;
 
 use super::{OCI, parse_reference};
 use crate::download::Connection;
-use crate::download::registry::Registry;
+use crate::download::registry::{Registry, push_file};
 use crate::progress::{Progress, bytes};
 
 const ARTIFACT: &str = "application/vnd.clusterwright.bundle.v1";
@@ -52,18 +49,6 @@ pub async fn push(bundle: &Path, target: &Reference, connection: &Connection) ->
     println!("pushed {}, and {} were there: {target}", bytes(pushed), bytes(there));
     println!("digest: {digest}");
     Ok(())
-}
-
-/// Pushes a file unless the registry has it; whether it had to.
-async fn push_file(registry: &Registry, target: &Reference, path: &Path, digest: &str, size: u64) -> Result<bool> {
-    let pushing = || format!("failed to push {} to {target}", path.display());
-    if registry.client.blob_exists(target, digest).await.with_context(pushing)? {
-        return Ok(false);
-    }
-    let file = tokio::fs::File::open(path).await.with_context(pushing)?;
-    let stream = ReaderStream::with_capacity(file, 1 << 18).map_err(OciDistributionError::IoError);
-    registry.client.push_blob_stream(target, stream, digest, Some(size)).await.with_context(pushing)?;
-    Ok(true)
 }
 
 async fn push_manifest(registry: &Registry, target: &Reference, text: Vec<u8>, index: &Index) -> Result<String> {

@@ -91,7 +91,7 @@ fn decide(observed: &Observed<'_>, prepared: &PreparedChart, seen: &Seen) -> Dec
             Decision { actions, release, applied, next: soon }
         }
         Need::Waits(problem, until) => {
-            let next = until.map_or_else(|| soon.clone(), |until| seconds_until(observed, until));
+            let next = until.map_or(soon, |until| seconds_until(observed, until));
             Decision { actions, release, applied: stated(false, problem.reason, problem.message), next }
         }
         Need::Run { .. } if observed.addon.is_some_and(|addon| addon.spec.paused) => {
@@ -178,7 +178,7 @@ fn healthy(
 ) -> (Statement, Option<crds::cluster_addon::UnhealthyObject>) {
     let Some(release) = seen.release.as_ref().filter(|_| applied.reason != Reason::ReleaseTaken.as_str()) else {
         let mut healthy = applied.clone();
-        (healthy.type_, healthy.status) = (condition::HEALTHY.into(), None);
+        (healthy.type_, healthy.status) = (condition::HEALTHY, None);
         return (healthy, None);
     };
     let there = release.documents.iter().cloned().zip(seen.documents.iter().cloned());

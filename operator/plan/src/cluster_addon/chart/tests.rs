@@ -86,7 +86,7 @@ impl World {
     }
 
     /// The release is as 1.0.0 makes it.
-    fn is_installed(self, object: State) -> Self {
+    fn installed(self, object: State) -> Self {
         let description = prepared("1.0.0").description("agent");
         self.has(1, "deployed", "1.0.0", &description, object)
     }
@@ -227,7 +227,7 @@ fn a_chart_that_is_not_there_is_installed_by_a_job_that_follows_from_what_was_se
     let world = world.after(&plan).job(operation(&plan), None);
     check(&world.wanted("1.0.0"), &[], Reason::Applying, "runs Helm for chart agent 1.0.0");
     let done = said(ChartReport { succeeded: true, digest: Some("sha256:00".into()), ..ChartReport::default() });
-    let world = world.job(operation(&plan), Some(&done)).is_installed(there(Trial::Same));
+    let world = world.job(operation(&plan), Some(&done)).installed(there(Trial::Same));
     let over = world.wanted("1.0.0");
     check(&over, &["drop"], Reason::Applied, "release agent has revision 1 with chart agent 1.0.0: 1 object as wanted");
     let status = &over.status;
@@ -243,7 +243,7 @@ fn a_chart_that_is_not_there_is_installed_by_a_job_that_follows_from_what_was_se
 
 #[test]
 fn another_version_is_an_upgrade_and_the_same_digest_of_another_revision_is_none() {
-    let world = World::new().is_installed(there(Trial::Same)).tried(1000);
+    let world = World::new().installed(there(Trial::Same)).tried(1000);
     check(
         &world.wanted("1.1.0"),
         BEGINS,
@@ -259,7 +259,7 @@ fn another_version_is_an_upgrade_and_the_same_digest_of_another_revision_is_none
 
 #[test]
 fn a_bad_version_is_rolled_back_told_and_tried_three_times() {
-    let first = World::new().is_installed(there(Trial::Same)).tried(1000);
+    let first = World::new().installed(there(Trial::Same)).tried(1000);
     let plan = first.wanted("2.0.0");
     let failed = said(ChartReport {
         reason: Some("ReleaseFailed".into()),
@@ -328,7 +328,7 @@ fn a_job_that_says_nothing_or_is_gone_is_tried_again() {
     // Nobody saw how it ended: it has done its work, or it has not.
     let gone = World::new().after(&plan);
     check(&gone.wanted("1.0.0"), &["drop", "record true", "run Upgrade"], Reason::Applying, "it is not there");
-    let done = World::new().after(&plan).is_installed(there(Trial::Same));
+    let done = World::new().after(&plan).installed(there(Trial::Same));
     check(&done.wanted("1.0.0"), &["drop"], Reason::Applied, "as wanted");
 }
 
@@ -338,7 +338,7 @@ fn what_is_missing_or_was_changed_by_hand_is_put_back_and_what_others_have_set_i
         let field = FieldConflict::new(&format!("conflict with \"{manager}\" using v1"), ".data.x");
         there(Trial::Conflicts(vec![field]))
     };
-    let world = |state: State, seconds| World::new().is_installed(state).tried(seconds);
+    let world = |state: State, seconds| World::new().installed(state).tried(seconds);
     check(&world(State::Missing, 30).wanted("1.0.0"), BEGINS, Reason::Applying, ": ConfigMap default/c is gone");
     check(&world(State::Missing, 3).wanted("1.0.0"), &[], Reason::Applying, "Helm runs again soon");
     let plan = world(by("kubectl-edit"), 30).wanted("1.0.0");
@@ -415,7 +415,7 @@ fn a_release_that_goes_is_uninstalled_and_then_it_is_released() {
         world.object.metadata.deletion_timestamp = Some(Time(ago(5)));
         world
     };
-    let world = leaving(World::new().is_installed(there(Trial::Same)).tried(1000));
+    let world = leaving(World::new().installed(there(Trial::Same)).tried(1000));
     let plan = world.wanted("1.0.0");
     check(&plan, &["record true", "run Uninstall"], Reason::RemovingObjects, "uninstalls release agent");
     let failed = said(ChartReport {
@@ -428,7 +428,7 @@ fn a_release_that_goes_is_uninstalled_and_then_it_is_released() {
     check(&over, &["drop"], Reason::UninstallFailed, "could not uninstall release agent: no; the next attempt is at");
     let gone = leaving(World::new().tried(1000));
     check(&gone.wanted("1.0.0"), &["release"], Reason::RemovingObjects, "release agent is gone");
-    let mut kept = leaving(World::new().is_installed(there(Trial::Same)).tried(1000));
+    let mut kept = leaving(World::new().installed(there(Trial::Same)).tried(1000));
     kept.object.spec.deletion_policy = crds::addon::AddonDeletionPolicy::Orphan;
     assert_eq!(short(&kept.wanted("1.0.0")), ["release"]);
     // A release that was never this Addon's stays.
