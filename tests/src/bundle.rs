@@ -5,12 +5,15 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result, ensure};
 use lab::cache::Cache;
+use lab::rootfs::Release;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::task::JoinHandle;
 
 /// What the lab's machines have, as bundles name it.
-const MACHINES_OS: [&str; 2] = ["debian12", "debian13"];
+const MACHINES_OS: [(&str, Release); 2] = [("debian12", Release::Debian12), ("debian13", Release::Debian13)];
+/// Debian's own keys.
+const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
 
 /// A bundle that is served until this is dropped.
 pub struct Bundle {
@@ -56,15 +59,19 @@ impl Bundle {
         mirror.abort();
         ensure!(made? == ExitCode::SUCCESS, "wright bundle create failed");
         let keys = directory.path().join("gnupg").display().to_string();
-        let add = ["wright", "bundle", "add", "packages", "--arch", arch, "--bundle", &place, "--gnupg-home", &keys];
-        let added = wright::run(add.into_iter().chain(MACHINES_OS).map(Into::into)).await?;
-        ensure!(added == ExitCode::SUCCESS, "wright bundle add packages failed");
+        for (os, release) in MACHINES_OS {
+            let sources = sources(directory.path(), release)?;
+            let add = ["wright", "bundle", "add", "packages", os, "--arch", arch, "--bundle", &place];
+            let from = ["--gnupg-home", &keys, "--os-sources", &sources];
+            let added = wright::run(add.into_iter().chain(from).map(Into::into)).await?;
+            ensure!(added == ExitCode::SUCCESS, "wright bundle add packages failed");
+        }
         Self::serve_directory(port, directory)
     }
 
     fn serve_directory(port: u16, directory: TempDir) -> Result<Self> {
         let index_sha256 = bundle::digest::of_file(&directory.path().join("index.json"))?;
-        let key = format!("os/{}/{}/packages.asc", MACHINES_OS[0], lab::images::architecture());
+        let key = format!("os/{}/{}/packages.asc", MACHINES_OS[0].0, lab::images::architecture());
         let packages_key = std::fs::read_to_string(directory.path().join(key)).unwrap_or_default();
         let address = format!("172.30.0.1:{port}");
         let server = tokio::spawn(lab::serve::run(lab::serve::ServeBundle {
@@ -79,6 +86,15 @@ impl Drop for Bundle {
     fn drop(&mut self) {
         self.server.abort();
     }
+}
+
+/// The sources that the lab's machines are made of, for apt to verify them by Debian's keys.
+fn sources(directory: &Path, release: Release) -> Result<String> {
+    let path = lab::rootfs::machine::find(&Cache::from_env(), release)?.join("etc/apt/sources.list");
+    let text = std::fs::read_to_string(&path).with_context(|| format!("failed to read {}", path.display()))?;
+    let signed = directory.join("sources.list");
+    std::fs::write(&signed, text.replace("deb ", &format!("deb [signed-by={KEYRING}] ")))?;
+    Ok(signed.display().to_string())
 }
 
 /// The index of the lab's own bundle.
