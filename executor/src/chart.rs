@@ -1,11 +1,13 @@
 //! Installs, upgrades or uninstalls the release of a chart for the operator: by Helm, whose output is the Pod's log.
 
+mod failure;
 mod fetch;
+mod files;
 mod helm;
 mod masked;
 mod recover;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use crds::Reason;
@@ -17,23 +19,12 @@ use crate::cli::Chart;
 use crate::outcome::{INPUTS_REFUSED, INTERNAL};
 use crate::sanitize::clean;
 use crate::secrets::Secrets;
+use failure::Failure;
+use files::{directory_in, write};
 use helm::Helm;
 
 /// Longest message, in characters: with the rest it fits into a termination message.
 const MESSAGE_LIMIT: usize = 900;
-
-/// Why nothing came of it.
-#[derive(Debug)]
-struct Failure {
-    reason: Reason,
-    message: String,
-}
-
-impl Failure {
-    fn new(reason: Reason, message: impl Into<String>) -> Self {
-        Self { reason, message: message.into() }
-    }
-}
 
 /// Does it, and writes what came of it; returns the exit code.
 pub async fn run(args: &Chart) -> u8 {
@@ -61,7 +52,7 @@ pub async fn run(args: &Chart) -> u8 {
 /// What was done.
 async fn done(args: &Chart, secrets: &Secrets, inputs: &ChartInputs) -> Result<ChartReport, Failure> {
     let failed = |error: std::io::Error| Failure::new(Reason::ReleaseFailed, format!("cannot begin: {error}"));
-    let place = tempfile_in(&args.work).map_err(failed)?;
+    let place = directory_in(&args.work).map_err(failed)?;
     let kubeconfig = write(&place, KUBECONFIG_KEY, secrets.get(KUBECONFIG_KEY).unwrap_or_default()).map_err(failed)?;
     let masked = masked::masked(secrets);
     let limit = Duration::from_secs(args.deadline_seconds);
@@ -118,24 +109,6 @@ async fn uninstall(helm: &mut Helm, inputs: &ChartInputs) -> Result<(), Failure>
     let arguments = ["uninstall", &inputs.release, "--namespace", &inputs.namespace, "--ignore-not-found", "--wait"];
     let arguments: Vec<&str> = arguments.into_iter().chain(["--timeout", &timeout]).collect();
     helm.must(&arguments, Reason::UninstallFailed).await
-}
-
-/// A directory of our own.
-fn tempfile_in(work: &Path) -> std::io::Result<PathBuf> {
-    use std::os::unix::fs::DirBuilderExt;
-    let place = work.join(format!("chart-{}", std::process::id()));
-    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&place)?;
-    Ok(place)
-}
-
-/// Writes a file that nobody else reads.
-fn write(place: &Path, name: &str, content: &[u8]) -> std::io::Result<PathBuf> {
-    use std::io::Write;
-    use std::os::unix::fs::OpenOptionsExt;
-    let file = place.join(name);
-    let mut options = std::fs::OpenOptions::new();
-    options.write(true).create(true).truncate(true).mode(0o600).open(&file)?.write_all(content)?;
-    Ok(file)
 }
 
 #[cfg(test)]

@@ -8,14 +8,11 @@ use k8s_openapi::ByteString;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use super::helm::Helm;
-use super::{Failure, write};
+use super::failure::Failure;
+use super::files::write;
+use super::helm::{Helm, REGISTRY, REPOSITORIES};
 use crate::secrets::{Secrets, without_newline};
 
-/// Logins at registries.
-pub(super) const REGISTRY: &str = "registry.json";
-/// Repositories, with their logins.
-pub(super) const REPOSITORIES: &str = "repositories.yaml";
 /// What the repository is called in that file.
 const NAME: &str = "source";
 

@@ -12,12 +12,16 @@ use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
 use tokio::process::Command;
 use tokio::sync::mpsc;
 
-use super::Failure;
+use super::failure::Failure;
 use crate::children::{Waited, spawn};
 use crate::redact::Redactor;
 use crate::sanitize::line;
 use crate::stop::{Stop, Stops};
 
+/// Logins at registries.
+pub(super) const REGISTRY: &str = "registry.json";
+/// Repositories, with their logins.
+pub(super) const REPOSITORIES: &str = "repositories.yaml";
 /// Lines at the end that are kept for the message.
 const KEPT_LINES: usize = 12;
 /// What is kept of an answer for ourselves, in bytes.
@@ -145,8 +149,8 @@ impl Helm {
         for variable in ["HELM_CACHE_HOME", "HELM_CONFIG_HOME", "HELM_DATA_HOME", "HOME"] {
             command.env(variable, &self.home);
         }
-        command.env("KUBECONFIG", &self.kubeconfig).env("HELM_REGISTRY_CONFIG", self.home.join(super::fetch::REGISTRY));
-        command.env("HELM_REPOSITORY_CONFIG", self.home.join(super::fetch::REPOSITORIES));
+        command.env("KUBECONFIG", &self.kubeconfig).env("HELM_REGISTRY_CONFIG", self.home.join(REGISTRY));
+        command.env("HELM_REPOSITORY_CONFIG", self.home.join(REPOSITORIES));
         command
     }
 

@@ -4,7 +4,7 @@ use crds::Reason;
 use crds::chart::ChartInputs;
 use serde::Deserialize;
 
-use super::Failure;
+use super::failure::Failure;
 use super::helm::Helm;
 
 /// A revision of a release.

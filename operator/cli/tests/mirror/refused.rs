@@ -63,7 +63,7 @@ fn arguments_that_mean_nothing_are_refused_with_what_is_allowed() {
         (&["create", "--kubernetes", "1.35"], "such as 1.35.4"),
         (&["create", "--kubernetes", "1.35.4", "--mirror", "m/up"], "such as https://mirror.example/upstream"),
         (&["create", "--kubernetes", "1.35.4", "--image-mirror", "http://r"], "without a scheme"),
-        (&["create", "--kubernetes", "1.35.4", "--os", "debian12"], "unexpected argument '--os'"),
+        (&["create", "--kubernetes", "1.35.4", "--signed-by", "me"], "unexpected argument '--signed-by'"),
         (
             &["add", "component", "calico=3.31.0"],
             "the catalogue has no component calico, but clusterwright.dev/busybox",
