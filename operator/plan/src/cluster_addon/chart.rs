@@ -1,6 +1,7 @@
 //! A chart on a cluster: when Helm is run for it, and what came of that.
 
 mod attempt;
+mod decision;
 pub(super) mod job;
 pub(super) mod leave;
 mod need;

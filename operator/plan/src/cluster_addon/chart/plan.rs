@@ -8,6 +8,7 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::attempt::{Again, Settled, again, next_attempt, settle};
+use super::decision::{Decision, stated};
 use super::need::{Need, is_over, need};
 use super::prepared::PreparedChart;
 use super::release::{Release, inventory};
@@ -19,15 +20,6 @@ use crate::cluster_addon::prepared::Prepared;
 use crate::cluster_addon::status::{self, Told, number};
 use crate::message::count;
 use crate::{Next, Plan};
-
-/// What was decided.
-pub(super) struct Decision {
-    pub actions: Vec<Action>,
-    pub release: ChartRelease,
-    pub applied: Statement,
-    /// When to look again, unless all is well.
-    pub next: Next,
-}
 
 /// The plan of a ClusterAddon whose source is a chart.
 pub(in crate::cluster_addon) fn plan(observed: &Observed<'_>, prepared: &PreparedChart, seen: &Seen) -> Planned {
@@ -61,11 +53,6 @@ pub(in crate::cluster_addon) fn plan(observed: &Observed<'_>, prepared: &Prepare
     let is_ready = status.conditions.iter().any(|there| there.type_ == condition::READY && there.status == "True");
     let waits_for = status.message.clone().filter(|_| !is_ready);
     Plan { actions, status, next, waits_for }
-}
-
-/// What is said of the release.
-pub(super) fn stated(status: bool, reason: Reason, message: String) -> Statement {
-    Statement::new(condition::APPLIED, status, reason, message)
 }
 
 fn decide(observed: &Observed<'_>, prepared: &PreparedChart, seen: &Seen) -> Decision {

@@ -6,8 +6,8 @@ use crds::cluster_addon::ChartRelease;
 use crds::names::finalizer;
 use crds::{ClusterAddon, ObjectExt, Reason};
 
+use super::decision::{Decision, stated};
 use super::job;
-use super::plan::{Decision, stated};
 use super::prepared::PreparedChart;
 use crate::Next;
 use crate::cluster_addon::action::Action;
