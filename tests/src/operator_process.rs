@@ -32,11 +32,29 @@ impl Operator {
     /// The same with another build of it.
     pub fn start_program(program: &Path, server: &ApiServer, user: &'static str, namespace: &str) -> Result<Self> {
         let kubeconfig = server.kubeconfig(user)?;
-        let (log, port) = (kubeconfig.with_extension("operator.log"), free_port()?);
+        let log = kubeconfig.with_extension("operator.log");
+        Self::spawn(program, &["--namespace", namespace, "--identity", user], (&kubeconfig, log), user)
+    }
+
+    /// With a ServiceAccount's token, and these arguments.
+    pub fn start_as(server: &ApiServer, token: &str, directory: &Path, arguments: &[&str]) -> Result<Self> {
+        let (kubeconfig, log) = (directory.join("operator.kubeconfig"), directory.join("operator.log"));
+        std::fs::write(&kubeconfig, server.kubeconfig_of(token)?)?;
+        Self::spawn(&program()?, arguments, (&kubeconfig, log), "of a ServiceAccount")
+    }
+
+    fn spawn(
+        program: &Path,
+        arguments: &[&str],
+        (kubeconfig, log): (&Path, PathBuf),
+        user: &'static str,
+    ) -> Result<Self> {
+        let port = free_port()?;
         let child = Command::new(program)
-            .args(["run", "--namespace", namespace, "--identity", user])
+            .arg("run")
             .arg(format!("--listen=127.0.0.1:{port}"))
-            .env("KUBECONFIG", &kubeconfig)
+            .args(arguments)
+            .env("KUBECONFIG", kubeconfig)
             .env("RUST_LOG", "info")
             .stdin(Stdio::null())
             .stdout(Stdio::null())
@@ -44,25 +62,6 @@ impl Operator {
             .spawn()
             .context("failed to start the operator")?;
         Ok(Self { user, child, log, port })
-    }
-
-    /// With a ServiceAccount's token, and these arguments.
-    pub fn start_as(server: &ApiServer, token: &str, directory: &Path, arguments: &[&str]) -> Result<Self> {
-        let (kubeconfig, log) = (directory.join("operator.kubeconfig"), directory.join("operator.log"));
-        std::fs::write(&kubeconfig, server.kubeconfig_of(token)?)?;
-        let port = free_port()?;
-        let child = Command::new(program()?)
-            .arg("run")
-            .arg(format!("--listen=127.0.0.1:{port}"))
-            .args(arguments)
-            .env("KUBECONFIG", &kubeconfig)
-            .env("RUST_LOG", "info")
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(File::create(&log)?)
-            .spawn()
-            .context("failed to start the operator")?;
-        Ok(Self { user: "of a ServiceAccount", child, log, port })
     }
 
     /// Sends it a signal.

@@ -71,14 +71,16 @@ fn documents(manifest: &str, place: &Place) -> Vec<Document> {
     let mut documents = Vec::new();
     for value in values {
         match value["kind"] == "List" {
-            true => documents.extend(value["items"].as_array().into_iter().flatten().filter_map(|one| of(one, place))),
-            false => documents.extend(of(&value, place)),
+            true => {
+                documents.extend(value["items"].as_array().into_iter().flatten().filter_map(|one| document(one, place)))
+            }
+            false => documents.extend(document(&value, place)),
         }
     }
     documents
 }
 
-fn of(value: &Value, place: &Place) -> Option<Document> {
+fn document(value: &Value, place: &Place) -> Option<Document> {
     let text = |pointer: &str| value.pointer(pointer).and_then(Value::as_str).map(str::to_owned);
     let api_version = text("/apiVersion")?;
     let (group, version) = api_version.split_once('/').unwrap_or(("", &api_version));
