@@ -217,6 +217,10 @@ pub struct ClusterDeploymentStatus {
     /// The highest token given out. Absent: not known (the status is new, or was lost); nothing starts until it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_token: Option<i64>,
+    /// `lastToken` when the lock was opened for a cluster that held no machine yet: tokens up to it are of runs that
+    /// were made before, or for an earlier ClusterDeployment of this name. Absent: 0 is assumed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub initial_token: Option<i64>,
     /// Where the API servers answer, one for each control plane: what a load balancer or DNS needs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 16), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["machine"]))]

@@ -141,7 +141,10 @@ fn grant(state: &ClusterState<'_>, tokens: &Tokens) -> Lock {
             let cleans = run.spec.intent.spec().effect == Effect::Removes;
             // What is cleaned, or about to be, is not worked on any more.
             let goes = || run.spec.hosts.iter().any(|host| state.is_leaving(host));
-            let is_held = deployment.spec.paused || state.comparison.holds() || rollout::gate::supersedes(state, run);
+            let is_held = deployment.spec.paused
+                || state.comparison.holds()
+                || !cleans && pki::are_to_come(state)
+                || rollout::gate::supersedes(state, run);
             let may_start = !is_held && (cleans || !(deleting || goes()));
             let takes_backup = run.spec.intent == Intent::Backup;
             let lets = |restore: &&EtcdRestore| !takes_backup || lets_backup_begin(restore, run);

@@ -17,12 +17,17 @@ pub(super) fn is_missing(state: &ClusterState<'_>) -> bool {
     !state.observed.pki && may_be_trusted(state)
 }
 
+/// Whether they are still to be made, or fetched: no run gets the lock before, which stands for its having had them.
+pub(super) fn are_to_come(state: &ClusterState<'_>) -> bool {
+    !state.observed.pki && !may_be_trusted(state)
+}
+
 /// Whether some machine may trust them already, for all that the objects say: one of them is enough, since a status may
 /// have been lost.
 fn may_be_trusted(state: &ClusterState<'_>) -> bool {
     let status = state.deployment.status.as_ref();
     // The lock, whose last token is read back from the machines themselves where it was lost, is given to every run.
-    let had_runs = status.is_some_and(|status| status.last_token.is_some_and(|token| token > 0));
+    let had_runs = status.is_some_and(|status| status.last_token > Some(status.initial_token.unwrap_or_default()));
     let mut members = state.live.iter().chain(&state.leaving);
     state.installed.is_some()
         || had_runs

@@ -50,6 +50,7 @@ pub(super) fn base(state: &ClusterState<'_>, lock: &Lock, tokens: &Tokens) -> Cl
         ),
         applied_manifests: outdated::applied(state),
         last_token: lock.last_token,
+        initial_token: old.initial_token.or(tokens.initial()),
         control_plane_endpoints: endpoint::control_planes(state),
         pending_generation: (queued && !deleting).then_some(generation),
         approved_contradictions: state.comparison.approved(),

@@ -34,6 +34,8 @@ pub(super) enum Tokens {
     Known(i64),
     /// It has been found out now: the lock opens.
     Found(i64),
+    /// The same, of a cluster that holds no machine: what runs of its name had before says nothing of this one.
+    New(i64),
     /// It is not known.
     Lost(Lost),
 }
@@ -57,15 +59,23 @@ impl Lost {
 impl Tokens {
     pub fn last(&self) -> Option<i64> {
         match self {
-            Tokens::Known(last) | Tokens::Found(last) => Some(*last),
+            Tokens::Known(last) | Tokens::Found(last) | Tokens::New(last) => Some(*last),
             Tokens::Lost(_) => None,
+        }
+    }
+
+    /// The last token of before the cluster held any machine, where that is found out now and is not 0.
+    pub fn initial(&self) -> Option<i64> {
+        match self {
+            Tokens::New(last) => (*last > 0).then_some(*last),
+            Tokens::Known(_) | Tokens::Found(_) | Tokens::Lost(_) => None,
         }
     }
 
     pub fn lost(&self) -> Option<&Lost> {
         match self {
             Tokens::Lost(lost) => Some(lost),
-            Tokens::Known(_) | Tokens::Found(_) => None,
+            Tokens::Known(_) | Tokens::Found(_) | Tokens::New(_) => None,
         }
     }
 }
@@ -78,7 +88,8 @@ pub(super) fn find(state: &ClusterState<'_>) -> Tokens {
     let known = known_to_runs(state);
     let claimed = claimed(state);
     if claimed.is_empty() {
-        return Tokens::Found(known);
+        let contradicts = !state.comparison.contradictions.is_empty();
+        return if contradicts { Tokens::Found(known) } else { Tokens::New(known) };
     }
     let noticed = status
         .and_then(|status| conditions::find(&status.conditions, condition::LOCK_AVAILABLE))

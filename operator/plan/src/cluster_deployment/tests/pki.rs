@@ -77,3 +77,22 @@ fn a_new_cluster_gets_its_authorities_before_any_machine_and_again_if_no_run_had
     world.settle();
     assert!(world.pki, "nobody trusts those that are gone");
 }
+
+#[test]
+fn runs_that_were_made_before_their_cluster_do_not_keep_it_from_its_authorities() {
+    let check = |what: &str, token: i64| {
+        let mut world = World::new(SPEC, 2);
+        world.custom_run("early", &["h1"]);
+        world.runs[0].status.get_or_insert_default().token = token;
+        world.settle();
+        assert!(world.pki, "{what}");
+        assert_eq!(ready(&world).0, "True", "{what}");
+        let status = world.deployment.status.as_ref().unwrap();
+        assert!(status.last_token > status.initial_token, "{what}: {:?}", status.last_token);
+        world.pki = false;
+        world.run_for(9);
+        assert!(!world.pki, "{what}: the machines trust those that are gone");
+    };
+    check("one that has not begun", 0);
+    check("one of an earlier cluster of this name", 41);
+}
