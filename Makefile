@@ -48,6 +48,10 @@ MINUTES ?= 10
 chaos: ## Hit and change a cluster at random for some minutes, then heal all: make chaos MINUTES=10 SEED=n
 	@hack/chaos --seed $(SEED) --minutes $(MINUTES) $(ARGS)
 
+.PHONY: quick-start
+quick-start: ## Run the commands of docs/quick-start.md on machines of the lab (half an hour, most of it for compilers)
+	@hack/quick-start-on-lab
+
 .PHONY: lab-up
 lab-up: ## Start the lab: metadata cluster, artifact bundle, operator
 	@$(LAB) up
