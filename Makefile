@@ -49,7 +49,7 @@ chaos: ## Hit and change a cluster at random for some minutes, then heal all: ma
 	@hack/chaos --seed $(SEED) --minutes $(MINUTES) $(ARGS)
 
 .PHONY: quick-start
-quick-start: ## Run the commands of docs/quick-start.md on machines of the lab (half an hour, most of it for compilers)
+quick-start: ## Run the commands of docs/quick-start.md on machines of the lab
 	@hack/quick-start-on-lab
 
 .PHONY: lab-up
