@@ -1,5 +1,6 @@
 //! Addon: observes an Addon, its source and the clusters, freezes revisions, writes a ClusterAddon for each cluster.
 
+pub(crate) mod bundle;
 pub(crate) mod content;
 mod source;
 

@@ -191,6 +191,21 @@ reasons! {
     BudgetExhausted Warning [READY REMEDIATION]
         "As many machines as `maxConcurrent` allows are under repair."
         "Nothing: it goes on when one of them is done.";
+    BundleDigestMismatch Warning [APPLIED READY]
+        "A bundle's index, or a file of it, is not the one that was meant; clusters keep what they have."
+        "Find out who has changed it, or correct `indexSHA256`.";
+    BundleEntryNotFound Warning [APPLIED READY]
+        "The bundle has no entry of this name, version and kind."
+        "Add it with `wright bundle add`, or correct the name or the version.";
+    BundleInvalid Warning [APPLIED READY]
+        "The bundle's index, or an entry of it, cannot be read, or is too large."
+        "See the message; make the bundle anew, or split the entry.";
+    BundleNotFetched Warning [APPLIED READY]
+        "The bundle's server does not answer the operator, or refuses it; clusters keep what they have, and it is asked again."
+        "See the message: the URL, the login of `credentialsRef`, the authorities of `caRef`, or the server.";
+    BundleNotSigned Warning [APPLIED READY]
+        "The entry has no signature of the key that `signedBy` gives."
+        "Sign it with `wright bundle add --signing-key`, or find out who has changed it.";
     CIDROverlap Warning [READY]
         "Two of the cluster's networks, or one and its machines, overlap."
         "Choose other ranges in `spec.networking`.";

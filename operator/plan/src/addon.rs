@@ -1,5 +1,6 @@
 //! Addon: decides which clusters have it, and which revision of it each of them may have now.
 
+pub mod bundle;
 pub mod chart;
 mod objects;
 mod observed;

@@ -232,7 +232,7 @@ pub(crate) async fn artifacts_seen(
     }
     if let Some(LocalRef { name }) = &source.credentials_ref {
         let secret = live::get::<Secret>(ctx, namespace, name).await?;
-        match artifacts::login_of(name, secret.as_ref()) {
+        match artifacts::login_of(artifacts::CREDENTIALS, name, secret.as_ref()) {
             Ok(login) => seen.login = Some(login),
             Err(problem) => return Ok(Err(problem)),
         }

@@ -27,7 +27,7 @@ fn ago(seconds: i64) -> Timestamp {
 
 fn prepared(version: &str) -> PreparedChart {
     let chart = serde_json::from_value(json!({"oci": "oci://r/charts/agent", "version": version})).unwrap();
-    let frozen = FrozenChart::new(&chart, Vec::new()).unwrap();
+    let frozen = FrozenChart::new(&chart, Vec::new(), None).unwrap();
     let revision = Revision {
         version: Some(version.into()),
         template: false,
