@@ -39,9 +39,12 @@ reasons! {
     AddonNotFound Warning [APPLIED READY]
         "An Addon is named that the namespace does not have."
         "Correct the name that the message gives, or create that Addon.";
+    AddonTaken Warning [ADDONS_READY]
+        "An Addon has the name that the Addon of `spec.addons` would have, and is not this ClusterDeployment's."
+        "Delete it, or make it anew under another name.";
     AddonsUnhealthy Warning [ADDONS_READY READY]
-        "CoreDNS or kube-proxy is not rolled out; without kube-proxy, CoreDNS is not."
-        "Look at its Pods in `kube-system`; the message says what is missing.";
+        "CoreDNS, kube-proxy or the Addon of `spec.addons` is not as it is wanted."
+        "Look at what the message names: Pods in `kube-system`, or `kubectl get addons`.";
     AddressNotFound Warning []
         "No interface of the machine has the address."
         "Correct `Host.spec.internalAddress`, or the endpoint's interface.";

@@ -182,6 +182,7 @@ fn cluster_deployment(shape: Shape, size: usize) -> Result<Call, Box<dyn Error>>
             backups: &[],
             restoring: &restoring,
             cluster: None,
+            addon: None,
             forgotten_nodes: None,
             manifests: &fleet.manifests,
             etcd_client: None,

@@ -177,10 +177,10 @@ mod tests {
             dir.path().join(name)
         };
         let good = "apiVersion: v1\nkind: Namespace\nmetadata: {name: a}";
-        let (one, two) = (file("1.yaml", good), file("2.yaml", &format!("# x\n---\n{good}b\n")));
+        let (one, two) = (file("1.yaml", good), file("2.yaml", &format!("# x\n---\n{good}\n")));
         let entry = manifests("agent", "1.0", &[one, two], false).unwrap();
         let text = String::from_utf8(entry.bytes).unwrap();
-        assert_eq!(text, format!("{good}\n---\n# x\n---\n{good}b\n"));
+        assert_eq!(text, format!("{good}\n---\n# x\n---\n{good}\n"));
         let bad = file("3.yaml", &format!("{good}\n---\nkind: {{{{ kind }}}}\n"));
         let why = format!("{:#}", manifests("agent", "1.0", std::slice::from_ref(&bad), false).unwrap_err());
         assert!(why.contains("3.yaml cannot be applied: document 2"), "{why}");

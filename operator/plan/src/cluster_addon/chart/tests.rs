@@ -168,7 +168,7 @@ fn short(plan: &Planned) -> Vec<String> {
         Action::Run(operation) => format!("run {:?}", inputs(operation).verb),
         Action::DropInputs(_) => "drop".to_owned(),
         Action::RemoveFinalizer => "release".to_owned(),
-        Action::Record(_) | Action::Apply { .. } | Action::Delete(_) => panic!("{action:?}"),
+        Action::Record(_) | Action::Adopt { .. } | Action::Apply { .. } | Action::Delete(_) => panic!("{action:?}"),
     };
     plan.actions.iter().map(short).collect()
 }
