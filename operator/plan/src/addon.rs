@@ -21,7 +21,7 @@ use crate::{Next, Plan};
 use objects::{actions, deletions};
 use observed::Selected;
 pub use observed::{Action, Content, Observed};
-use ordered_removal::goes_first;
+use ordered_removal::Order;
 pub use problem::Problem;
 use rollout::{Decision, Hold, Member, Standing, decide};
 use selection::{before, labels, selects};
@@ -151,17 +151,16 @@ fn member(one: &Selected<'_>, revision: &str) -> Member {
 /// An Addon that is deleted goes after its ClusterAddons.
 fn removal(observed: &Observed<'_>, ours: &[&ClusterAddon]) -> Plan<Action, AddonStatus> {
     let addon = observed.addon;
-    let held: Vec<(&ClusterAddon, &str)> =
-        ours.iter().filter_map(|there| Some((*there, goes_first(observed, there)?))).collect();
-    let is_held = |there: &ClusterAddon| held.iter().any(|(held, _)| held.name() == there.name());
-    let mut actions = deletions(addon, ours.iter().copied().filter(|there| !is_held(there)));
+    let order = Order::new(observed);
+    let held = ours.iter().find_map(|there| Some((*there, order.goes_first(there)?)));
+    let mut actions = deletions(addon, ours.iter().copied().filter(|there| order.goes_first(there).is_none()));
     if ours.is_empty() && addon.has_finalizer(finalizer::ADDON) {
         // One made anew under its name keeps the same revisions.
         let kept = addon.status.as_ref().map(|status| status.revisions.as_slice()).unwrap_or_default();
         actions.extend(kept.iter().cloned().map(Action::Forget));
         actions.push(Action::RemoveFinalizer);
     }
-    let status = status::of_removal(observed, ours, held.first().copied());
+    let status = status::of_removal(observed, ours, held);
     let waits_for = status.message.clone().filter(|_| !ours.is_empty());
     Plan { actions, status, next: Next::OnChange, waits_for }
 }

@@ -7,7 +7,7 @@ use crds::references::{LocalRef, controller_ref};
 use crds::{Addon, ClusterAddon, ClusterAddonSpec, ObjectExt};
 
 use super::observed::{Action, Observed, Selected};
-use super::ordered_removal::goes_first;
+use super::ordered_removal::Order;
 use super::rollout::Decision;
 use crate::naming;
 
@@ -46,7 +46,8 @@ pub(super) fn actions(
         let name = there.spec.cluster_ref.name.as_str();
         selected.binary_search_by_key(&name, |one| one.cluster.name()).is_ok()
     };
-    let leaves = |there: &&ClusterAddon| !is_selected(there) && goes_first(observed, there).is_none();
+    let order = Order::new(observed);
+    let leaves = |there: &&ClusterAddon| !is_selected(there) && order.goes_first(there).is_none();
     actions.extend(deletions(addon, ours.iter().copied().filter(leaves)));
     let is_used = |name: &String| {
         let has = |there: &&ClusterAddon| {
