@@ -327,7 +327,9 @@ async fn adopts(world: &World) -> Result<()> {
     let params = PatchParams { force: true, ..PatchParams::apply("clusterwright") };
     let maps = config_maps(&world.edge, "default");
     maps.patch("settings", &params, &Patch::Apply(&applied)).await?;
-    world.source("{apiVersion: v1, kind: ConfigMap, metadata: {name: settings}, data: {version: '{{ addon_version }}'}}").await?;
+    world
+        .source("{apiVersion: v1, kind: ConfigMap, metadata: {name: settings}, data: {version: '{{ addon_version }}'}}")
+        .await?;
     // No such ClusterDeployment is there, and nobody collects garbage here.
     let owner = json!([{
         "apiVersion": "clusterwright.dev/v1alpha1", "kind": "ClusterDeployment", "name": "edge", "uid": "edge", "controller": true,
@@ -366,7 +368,8 @@ async fn of_bundle(world: &World) -> Result<()> {
         directory: Some(place.path().to_owned()),
     }));
     let from = |sha256: &str| {
-        let entry = json!({"url": format!("http://{address}"), "name": "agent", "version": "1.0", "indexSHA256": sha256});
+        let entry =
+            json!({"url": format!("http://{address}"), "name": "agent", "version": "1.0", "indexSHA256": sha256});
         json!({"source": {"manifests": {"from": [{"bundle": entry}]}}})
     };
     world.addon("1", from(&"0".repeat(64))).await?;

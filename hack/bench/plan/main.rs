@@ -44,10 +44,7 @@ fn options() -> Result<Options, Box<dyn Error>> {
 
 fn main() -> Result<(), Box<dyn Error>> {
     let options = options()?;
-    println!(
-        "{:<58} {:>8} {:>11} {:>11}  growth: median (least to most)",
-        "planner", "objects", "a call", "an object"
-    );
+    println!("{:<58} {:>8} {:>11} {:>11}  growth: median (least to most)", "planner", "objects", "a call", "an object");
     let is_wanted = |case: &&Case| options.words.iter().all(|word| case.name.contains(word.as_str()));
     for case in CASES.iter().filter(is_wanted) {
         measure(case, &options)?;

@@ -20,8 +20,7 @@ fn of_bundle(more: Value) -> Value {
     json!([[{ "bundle": bundle }]])
 }
 
-const KEY: &str =
-    "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEA6kpsY+Kcn0UqR1wDPH0yqoVqYH0nN7AQO0Gu6m0Pz8s=\n-----END PUBLIC KEY-----\n";
+const KEY: &str = "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEA6kpsY+Kcn0UqR1wDPH0yqoVqYH0nN7AQO0Gu6m0Pz8s=\n-----END PUBLIC KEY-----\n";
 
 #[tokio::test(flavor = "multi_thread")]
 #[rustfmt::skip]

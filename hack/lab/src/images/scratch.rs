@@ -112,7 +112,10 @@ fn coredns(component: &Component, programs: &Programs) -> Scratch {
 }
 
 fn metrics_server_reference(component: &Component) -> Reference {
-    Reference { name: "registry.k8s.io/metrics-server/metrics-server", version: format!("v{}", component.version).into() }
+    Reference {
+        name: "registry.k8s.io/metrics-server/metrics-server",
+        version: format!("v{}", component.version).into(),
+    }
 }
 
 fn metrics_server(component: &Component, programs: &Programs) -> Scratch {

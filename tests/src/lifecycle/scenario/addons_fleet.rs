@@ -134,7 +134,8 @@ async fn of_clusters(stage: &Stage<'_>) -> Result<Vec<(&'static str, Machine)>> 
 /// Imports the image on the machine: no registry is asked for it.
 async fn bring(stage: &Stage<'_>, image: &Reference, machine: &Machine) -> Result<()> {
     let place = machine.root().join("var/tmp/metrics-server.tar");
-    fs::copy(image.find(&Cache::from_env())?, &place).with_context(|| format!("failed to write {}", place.display()))?;
+    fs::copy(image.find(&Cache::from_env())?, &place)
+        .with_context(|| format!("failed to write {}", place.display()))?;
     stage.scenario.ssh(machine, "ctr -n k8s.io images import /var/tmp/metrics-server.tar").await?;
     fs::remove_file(&place).with_context(|| format!("failed to remove {}", place.display()))
 }

@@ -26,13 +26,23 @@ pub(super) fn propose(state: &ClusterState<'_>, _: &Round) -> Proposal {
     match (state.deployment.spec.addon_manifests(), there) {
         (Some(manifests), there) => {
             let spec = spec(&state.name, manifests);
-            match there.is_none_or(|there| there.spec != spec) {
+            match there.is_none_or(|there| there.spec != beside(&spec, &there.spec)) {
                 true => Proposal::actions(vec![Action::ApplyAddon(Box::new(addon(state, spec)))]),
                 false => Proposal::default(),
             }
         }
         (None, Some(there)) => Proposal::actions(vec![Action::DeleteAddon(Box::new(there.clone()))]),
         (None, None) => Proposal::default(),
+    }
+}
+
+/// The spec with what others may add to it: applying it would not take that away.
+fn beside(spec: &AddonSpec, there: &AddonSpec) -> AddonSpec {
+    AddonSpec {
+        version: there.version.clone(),
+        depends_on: there.depends_on.clone(),
+        health_checks: there.health_checks.clone(),
+        ..spec.clone()
     }
 }
 

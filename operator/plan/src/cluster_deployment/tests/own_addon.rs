@@ -54,6 +54,7 @@ fn manifests_of_the_spec_become_an_addon_that_follows_the_spec_and_goes_with_it(
 
     // An edit of it is undone, and one of the spec is followed, without a run.
     world.addon.as_mut().unwrap().spec.paused = true;
+    world.addon.as_mut().unwrap().spec.version = Some("of a person".into());
     world.deployment.spec.addons.as_mut().unwrap().manifests_ref = Some(LocalRef::new("others"));
     world.touch();
     world.settle();
