@@ -1,5 +1,6 @@
 //! A bundle over HTTP: what is asked for, and what is made of what it answers.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use axum::Router;
@@ -17,7 +18,7 @@ const MANIFEST: &str = "{apiVersion: v1, kind: ConfigMap, metadata: {name: x}}";
 /// A bundle's server: what it has by path, and the requests that it got, with their login.
 #[derive(Clone, Default)]
 struct Server {
-    files: Arc<Mutex<Vec<(String, Vec<u8>)>>>,
+    files: Arc<Mutex<BTreeMap<String, Vec<u8>>>>,
     requests: Arc<Mutex<Vec<String>>>,
 }
 
@@ -31,8 +32,8 @@ impl Server {
             let login = headers.get("authorization").map_or("", |value| value.to_str().unwrap_or("?")).to_owned();
             requests.lock().unwrap().push(format!("{} {login}", uri.path()).trim_end().to_owned());
             let files = files.lock().unwrap();
-            match files.iter().find(|(path, _)| *path == uri.path()) {
-                Some((_, bytes)) => (StatusCode::OK, bytes.clone()),
+            match files.get(uri.path()) {
+                Some(bytes) => (StatusCode::OK, bytes.clone()),
                 None => (StatusCode::NOT_FOUND, Vec::new()),
             }
         });
@@ -41,9 +42,7 @@ impl Server {
     }
 
     fn put(&self, path: &str, bytes: &[u8]) {
-        let mut files = self.files.lock().unwrap();
-        files.retain(|(there, _)| there != path);
-        files.push((path.to_owned(), bytes.to_vec()));
+        self.files.lock().unwrap().insert(path.to_owned(), bytes.to_vec());
     }
 
     /// Puts an index of one entry; returns its digest.
