@@ -207,7 +207,8 @@ pub struct ClusterDeploymentSpec {
     /// yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub artifacts: Option<Artifacts>,
-    /// Manifests to apply once the cluster stands.
+    /// Manifests that the cluster is to have: they become the Addon `<name>-addons`, which keeps them as they are
+    /// wanted. Without this field that Addon is deleted, and its objects with it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub addons: Option<Addons>,
     /// The executor of this cluster's runs.
@@ -339,12 +340,12 @@ impl ClusterDeployment {
     }
 }
 
-/// Manifests to apply.
+/// Manifests that a cluster is to have.
 #[derive(Serialize, Deserialize, Clone, Debug, PartialEq, Eq, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Addons {
-    /// A ConfigMap whose values are YAML manifests, rendered with the cluster's facts (docs/playbooks.md) and applied
-    /// in the order of their keys.
+    /// A ConfigMap whose values are YAML manifests, rendered with the cluster's facts (docs/operations/addons.md) and
+    /// applied in the order of their keys. What it has no more is pruned.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub manifests_ref: Option<LocalRef>,
 }

@@ -9,8 +9,8 @@ mod restoring;
 use std::sync::Arc;
 
 use crds::{
-    Cluster, ClusterDeployment, ClusterDeploymentStatus, EtcdBackupSchedule, EtcdRestore, Host, Machine, MachineSet,
-    PlaybookRun, RemediationPolicy,
+    Addon, Cluster, ClusterDeployment, ClusterDeploymentStatus, EtcdBackupSchedule, EtcdRestore, Host, Machine,
+    MachineSet, PlaybookRun, RemediationPolicy,
 };
 use kube::ResourceExt;
 use plan::cluster_deployment::Action;
@@ -62,6 +62,10 @@ pub fn spawn(ctx: &Arc<Context>, tasks: &mut JoinSet<()>) {
         })
         .watches_shared_stream(cache.clusters.changes(), |cluster: Arc<Cluster>| {
             Some(beside(&*cluster, &cluster.name_any()))
+        })
+        .watches_shared_stream(cache.addons.changes(), |addon: Arc<Addon>| {
+            let owner = addon.owner_references().iter().find(|owner| owner.controller == Some(true))?;
+            Some(beside(&*addon, &owner.name))
         });
     tasks.spawn(controller::run::<Observation>(ctx.clone(), controller));
 }

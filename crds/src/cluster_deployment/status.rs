@@ -135,10 +135,6 @@ pub struct AppliedManifests {
     /// Token of the last run that was taken into account.
     #[serde(default)]
     pub token: i64,
-    /// Of the ConfigMap of `addons.manifestsRef`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(max = 32))]
-    pub addons: Option<String>,
     /// Of the ConfigMap of `networking.plugin.manifestsRef`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 32))]

@@ -36,6 +36,8 @@ pub(super) async fn execute(ctx: &Context, deployment: &ClusterDeployment, actio
         }
         Action::ApplyCluster(cluster) => execute::apply(ctx, &**cluster).await.map(drop),
         Action::DeleteCluster(cluster) => execute::delete(ctx, &**cluster, None).await,
+        Action::ApplyAddon(addon) => execute::apply(ctx, &**addon).await.map(drop),
+        Action::DeleteAddon(addon) => execute::delete(ctx, &**addon, None).await,
         Action::ApplyMachineSet { name, object } => apply_set(ctx, deployment, name, object).await,
         Action::DeleteMachineSet(set) => execute::delete(ctx, &**set, None).await,
         Action::DeleteMachine(machine) => execute::delete(ctx, &**machine, None).await,

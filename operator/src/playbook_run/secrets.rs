@@ -171,7 +171,7 @@ async fn artifacts_login(ctx: &Context, deployment: &ClusterDeployment) -> Resul
     let api: Api<Secret> = Api::namespaced(ctx.client.clone(), &deployment.namespace().unwrap_or_default());
     let name = &reference.name;
     let secret = api.get(name).await.doing(|| format!("read Secret {name}"))?;
-    let login = artifacts::login_of(name, Some(&secret))
+    let login = artifacts::login_of(artifacts::CREDENTIALS, name, Some(&secret))
         .map_err(|problem| std::io::Error::other(problem.message))
         .doing(|| format!("log in with Secret {name}"))?;
     let mut values = secret.data.unwrap_or_default();

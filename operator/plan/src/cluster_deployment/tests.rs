@@ -22,6 +22,7 @@ mod history;
 mod interruptions;
 mod lost_lock;
 mod node_metadata;
+mod own_addon;
 mod own_authorities;
 mod pauses;
 mod pki;

@@ -61,7 +61,7 @@ fn key(state: &ClusterState<'_>) -> String {
     let etcd_client = state.observed.etcd_client.and_then(|client| client.as_ref().ok());
     let wanted = provisioning::wanted(state.deployment);
     let authorities = state.observed.authorities.digests(state.deployment.spec.etcd.topology);
-    settings::digest(&(wanted, &manifests.addons, &manifests.network, etcd_client, files(state), authorities))
+    settings::digest(&(wanted, &manifests.network, etcd_client, files(state), authorities))
 }
 
 /// A digest of the files that the configuration refers to, and of what mirrors refer to; none where there is none, so

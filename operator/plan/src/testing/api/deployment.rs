@@ -56,6 +56,8 @@ impl World {
                 cluster.kubeconfig = Some(endpoint);
                 cluster.kubeconfig_authority = Some(cluster.authorities.rings[&Subject::Ca].digest());
             }
+            Action::ApplyAddon(object) => self.cluster_mut(name).addon = Some(*object),
+            Action::DeleteAddon(_) => self.cluster_mut(name).addon = None,
             Action::ApplyCluster(object) => self.apply_cluster(name, *object),
             Action::DeleteCluster(object) => {
                 let there = &mut self.cluster_mut(name).cluster;
