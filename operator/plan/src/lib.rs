@@ -42,6 +42,7 @@ pub mod moment;
 pub mod naming;
 pub mod node_metadata;
 pub(crate) mod owned_run;
+pub mod pki;
 pub mod playbook_run;
 pub mod provisioning;
 pub mod remediation;
