@@ -49,6 +49,12 @@ pub fn attempt_of(run: &PlaybookRun) -> i32 {
     number(run, annotation::ATTEMPT).map_or(0, |number| i32::try_from(number).unwrap_or(i32::MAX))
 }
 
+/// The number of the attempt after all of these.
+pub fn number_after<'r>(runs: impl IntoIterator<Item = &'r PlaybookRun>) -> i32 {
+    let numbers = runs.into_iter().map(|run| attempt_of(run).saturating_add(1));
+    numbers.max().unwrap_or_default()
+}
+
 /// What the ClusterDeployment wanted when the run was made, as a digest.
 pub fn wanted_of(run: &PlaybookRun) -> Option<&str> {
     annotation_of(run, annotation::WANTED)

@@ -34,6 +34,7 @@ pub mod int_or_percent;
 pub mod job;
 pub mod leader;
 pub mod lifecycle;
+pub mod lock;
 pub mod machine;
 pub mod machine_request;
 pub mod machine_set;
@@ -48,6 +49,7 @@ pub mod provisioning;
 pub mod remediation;
 pub mod remediation_policy;
 pub mod rotation;
+pub mod run_owner;
 pub mod settings;
 #[cfg(test)]
 pub mod settles;

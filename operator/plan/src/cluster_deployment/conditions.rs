@@ -13,7 +13,6 @@ use super::blocker::Blocker;
 use super::component_status::{ComponentStatus, control_plane, etcd, workers};
 use super::deletion::Deletion;
 use super::gates;
-use super::lock::Lock;
 use super::machine::ClusterMachine;
 use super::operations::compare_store::Verdict;
 use super::operations::hold_runs;
@@ -21,9 +20,10 @@ use super::proposal::{Area, Round, Severity};
 use super::request::describe;
 use super::state::ClusterState;
 use super::summary::base;
-use super::tokens::{Lost, Tokens};
 use super::up_to_date;
 use super::up_to_date::NOT_INSTALLED;
+use crate::lock::Lock;
+use crate::lock::tokens::{Lost, Tokens};
 use crate::message::{count, cut};
 
 /// Machines that a condition names at most; their number is always told.

@@ -11,9 +11,9 @@ use crds::step::Intent;
 use jiff::Timestamp;
 
 use super::action::Action;
-use super::lock::Lock;
 use super::state::ClusterState;
 use crate::attempts::{self, PastAttempt};
+use crate::lock::Lock;
 use crate::{provisioning, settings};
 
 /// Attempts that nothing limits: the delay depends on no more of them than these.

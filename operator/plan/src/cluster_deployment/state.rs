@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 
 use crds::ObjectExt;
 use crds::commands::{self, Target};
+use crds::references::controller_ref;
 use crds::step::{Role, Step};
 use crds::{ClusterDeployment, Host, Machine, PlaybookRun, names};
 use jiff::Timestamp;
@@ -25,6 +26,7 @@ use super::store::Comparison;
 use super::wanted_upgrade::Upgrade;
 use crate::attempts::{self, RetryDecision};
 use crate::departure::EtcdMembership;
+use crate::run_owner::RunOwner;
 use crate::settings::Wanted;
 use crate::{Next, approval};
 use crate::{claims, inputs, machine_set, provisioning};
@@ -34,6 +36,8 @@ pub(super) struct ClusterState<'a> {
     pub observed: &'a Observed<'a>,
     pub deployment: &'a ClusterDeployment,
     pub name: String,
+    /// The ClusterDeployment as the owner of its runs.
+    pub owner: RunOwner,
     /// Machines that stay.
     pub live: Vec<ClusterMachine<'a>>,
     /// Machines that are being deleted.
@@ -97,6 +101,7 @@ impl<'a> ClusterState<'a> {
             observed,
             deployment,
             name: deployment.name().to_owned(),
+            owner: RunOwner::new(deployment, controller_ref(deployment)),
             live,
             leaving,
             active,
@@ -155,8 +160,7 @@ impl<'a> ClusterState<'a> {
 
     /// Look again then; times are whole seconds, so a little after.
     pub fn until(&self, at: Timestamp) -> Next {
-        let seconds = at.duration_since(self.observed.now).as_secs().max(0);
-        Next::after_seconds(u64::try_from(seconds).unwrap_or_default() + 1)
+        Next::until(at, self.observed.now)
     }
 
     /// What a person types to approve what waits for it.

@@ -8,11 +8,11 @@ use crds::step::Role;
 use crds::{ClusterDeploymentStatus, KubernetesVersion, PlaybookRun};
 
 use super::endpoint;
-use super::lock::Lock;
 use super::outdated;
 use super::state::{ClusterMachine, ClusterState};
-use super::tokens::Tokens;
 use super::upgrade;
+use crate::lock::Lock;
+use crate::lock::tokens::Tokens;
 use crate::{attempts, components, provisioning, undecodable};
 
 /// All but message, phase and conditions.
