@@ -22,6 +22,7 @@ pub mod disruption;
 pub mod drain;
 pub mod drift;
 pub mod encryption;
+pub mod endpoint_claims;
 pub mod etcd;
 pub mod etcd_backup;
 pub mod etcd_backup_schedule;
