@@ -15,6 +15,7 @@ mod endpoint;
 mod etcd_version;
 mod external_etcd;
 pub mod fencing;
+mod formed_cluster;
 pub mod former;
 mod gates;
 mod gathering;

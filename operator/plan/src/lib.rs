@@ -27,6 +27,7 @@ pub mod etcd;
 pub mod etcd_backup;
 pub mod etcd_backup_schedule;
 pub mod etcd_restore;
+pub mod formed_cluster;
 pub mod hooks;
 pub mod host;
 pub mod host_pool;

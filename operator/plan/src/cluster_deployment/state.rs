@@ -135,7 +135,7 @@ impl<'a> ClusterState<'a> {
 
     /// The control planes and etcd machines, and what was done about them.
     pub fn membership(&self) -> EtcdMembership<'a> {
-        EtcdMembership::new(&self.name, self.observed.machines, self.deployment, self.observed.runs)
+        EtcdMembership::new(self.observed.machines, self.deployment.into(), self.observed.runs)
     }
 
     /// A Machine with its Host, one that leaves included.

@@ -106,7 +106,7 @@ fn next(state: &ClusterState<'_>, membership: &EtcdMembership<'_>, role: Role) -
         leaving(state, membership).find_map(|machine| {
             let observed = state.observed;
             let waits = machine.deleting_reason().is_some_and(|reason| reason == Reason::LeavingEtcd);
-            let departure = departure::decide(machine.machine, observed.machines, state.deployment, observed.runs);
+            let departure = departure::decide(machine.machine, observed.machines, state.deployment.into(), observed.runs);
             let goes = waits && departure == Departure::MayGo;
             let leaver = Leaver::of_machine(state, machine).filter(|_| goes)?;
             take_out(state, membership, &leaver, role)
