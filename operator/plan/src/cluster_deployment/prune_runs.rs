@@ -60,7 +60,7 @@ fn needed(state: &ClusterState<'_>, lock: &Lock) -> BTreeSet<String> {
     }
     let machines: Vec<_> = state.live.iter().filter_map(|member| Some((member.machine, member.host_name()?))).collect();
     needed.extend(settings::needed(state.deployment, &machines, state.observed.runs));
-    let wanted = provisioning::wanted(state.deployment);
+    let wanted = state.terms.wanted.clone();
     for member in &state.live {
         if !member.is_provisioned() {
             let tried = attempts::tried(state.observed.runs, &[Intent::Install, Intent::Join], member.uid());

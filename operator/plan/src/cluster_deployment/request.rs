@@ -13,9 +13,9 @@ use super::endpoint;
 use super::state::{ClusterMachine, ClusterState};
 use crate::attempts::TargetRecord;
 pub(super) use crate::attempts::number_after;
+use crate::naming;
 pub(super) use crate::run_owner::BATCH;
 pub(super) use crate::settings::BACKENDS;
-use crate::{naming, provisioning};
 
 /// A machine of a run, with the retry that it answers.
 pub(super) type Target<'a> = (ClusterMachine<'a>, Option<String>);
@@ -116,7 +116,7 @@ impl<'r, 'a> Request<'r, 'a> {
         annotations.extend([
             (annotation::MACHINES.to_owned(), serde_json::to_string(&targets).unwrap_or_default()),
             (annotation::GENERATION.to_owned(), state.generation().to_string()),
-            (annotation::WANTED.to_owned(), provisioning::wanted(state.deployment)),
+            (annotation::WANTED.to_owned(), state.terms.wanted.clone()),
         ]);
         annotations.extend(self.rolls_out.map(|key| (annotation::ROLLS_OUT.to_owned(), key)));
         run

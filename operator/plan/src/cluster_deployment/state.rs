@@ -24,7 +24,7 @@ use super::outdated_machine::Outdated;
 use super::rollout::Rollout;
 use super::store::Comparison;
 use super::wanted_upgrade::Upgrade;
-use crate::attempts::{self, RetryDecision};
+use crate::attempts::{self, RetryDecision, Terms};
 use crate::departure::EtcdMembership;
 use crate::run_owner::RunOwner;
 use crate::settings::Wanted;
@@ -38,6 +38,8 @@ pub(super) struct ClusterState<'a> {
     pub name: String,
     /// The ClusterDeployment as the owner of its runs.
     pub owner: RunOwner,
+    /// What holds for all attempts at its machines.
+    pub terms: Terms,
     /// Machines that stay.
     pub live: Vec<ClusterMachine<'a>>,
     /// Machines that are being deleted.
@@ -101,6 +103,7 @@ impl<'a> ClusterState<'a> {
             observed,
             deployment,
             name: deployment.name().to_owned(),
+            terms: provisioning::terms(deployment),
             owner: RunOwner::new(deployment, controller_ref(deployment)),
             live,
             leaving,
@@ -127,7 +130,7 @@ impl<'a> ClusterState<'a> {
         provisioning::retry_decision(
             member.machine,
             member.host,
-            self.deployment,
+            || self.terms.clone(),
             self.observed.runs,
             self.observed.now,
         )
