@@ -40,8 +40,8 @@ impl<T> ResultExt<T> for Result<T, PkiError> {
     }
 }
 
-/// Makes the authorities and keys of its owner's table, unless they are there; those that people bring take the place of
-/// such as were made. A Secret without an owner is taken as it is: that is how they are restored from a backup.
+/// Makes the authorities and keys of its owner's table, unless they are there; those that people bring take the place
+/// of such as were made. A Secret without an owner is taken as it is: that is how they are restored from a backup.
 pub async fn make(ctx: &Context, owner: &PkiOwner, own: &Own, now: Timestamp) -> Result<(), Error> {
     if read(ctx, owner).await?.is_some() {
         return Ok(());

@@ -1,7 +1,7 @@
-//! The lock of a cluster: which runs may work on it now, and with which token. It knows runs and Hosts, and nothing of the
-//! object in whose status it is kept. Exclusive runs are alone; Shared ones stand
-//! side by side when they work on different Hosts; Separate ones stand beside all that work on other Hosts. Nobody
-//! overtakes a run that was made before and is in its way.
+//! The lock of a cluster: which runs may work on it now, and with which token. It knows runs and Hosts, and nothing of
+//! the object in whose status it is kept. Exclusive runs are alone; Shared ones stand side by side when they work on
+//! different Hosts; Separate ones stand beside all that work on other Hosts. Nobody overtakes a run that was made
+//! before and is in its way.
 
 pub mod tokens;
 

@@ -1,5 +1,5 @@
-//! What a PKI consists of, as a table: its authorities and keys, and what of them machines get. Each kind of object that
-//! has one has a table of its own, and no other code.
+//! What a PKI consists of, as a table: its authorities and keys, and what of them machines get. Each kind of object
+//! that has one has a table of its own, and no other code.
 
 use crate::rotation::Subject;
 

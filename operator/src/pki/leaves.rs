@@ -1,5 +1,5 @@
-//! Leaf certificates that are kept in a Secret, so that a second run of a step brings the same files and changes nothing:
-//! one is made anew when it is missing, does not fit, or ends soon.
+//! Leaf certificates that are kept in a Secret, so that a second run of a step brings the same files and changes
+//! nothing: one is made anew when it is missing, does not fit, or ends soon.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -33,7 +33,8 @@ pub fn pair_names(stem: &str) -> [String; 2] {
     [format!("{stem}.crt"), format!("{stem}.key")]
 }
 
-/// These certificates, kept or made, and no others; written only when something changed. `what`: they are, for messages.
+/// These certificates, kept or made, and no others, in the Secret of this name; it is written only when something
+/// changed. `what` messages call them: `etcd certificates`.
 pub async fn ensure(
     ctx: &Context,
     owner: &PkiOwner,

@@ -21,9 +21,9 @@ pub enum Grant {
     },
 }
 
-/// Reads the lock of the object that forms the run's cluster, which must have been read just now; none: it is not there,
-/// and would be of this kind. A probe needs none: it changes nothing. Nor does what is of no cluster, and touches no
-/// machine.
+/// Reads the lock of the object that forms the run's cluster, which must have been read just now; none: it is not
+/// there, and would be of this kind. A probe needs none: it changes nothing. Nor does what is of no cluster, and
+/// touches no machine.
 pub fn grant(run: &PlaybookRun, kind: &str, lock: Option<LockView<'_>>) -> Grant {
     let read_only = run.spec.steps.iter().all(|step| step.spec().read_only);
     if run.spec.intent.spec().lock == LockUse::None && read_only {
