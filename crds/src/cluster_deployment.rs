@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::KubernetesVersion;
 use crate::configuration::{self, Configuration, KubeProxyMode, KubeletSettings};
 use crate::drift::Drift;
+use crate::lock::LockView;
 use crate::names;
 use crate::networking::{Endpoint, Networking};
 use crate::node_metadata::{
@@ -51,8 +52,7 @@ pub use planned::{PlannedChange, PlannedOperation, RolloutPlan};
 pub use restore_from::{RestoreFrom, RestoredFrom};
 pub use rollout::{Approval, MaintenanceWindow, Rollout};
 pub use status::{
-    AppliedManifests, ClusterDeploymentStatus, ControlPlaneEndpoint, ForgottenMachine, LockMode, Operation, Repair,
-    ReplicaCounts,
+    AppliedManifests, ClusterDeploymentStatus, ControlPlaneEndpoint, ForgottenMachine, Repair, ReplicaCounts,
 };
 pub use upgrade_path::UpgradePath;
 pub use versions::Versions;
@@ -326,6 +326,12 @@ impl ClusterDeploymentSpec {
 }
 
 impl ClusterDeployment {
+    /// Its lock; nobody holds it where there is no status.
+    pub fn lock(&self) -> LockView<'_> {
+        let operations = self.status.as_ref().map(|status| status.operations.as_slice()).unwrap_or_default();
+        LockView { operations, paused: self.spec.paused }
+    }
+
     /// Names of the MachineSets that it makes.
     pub fn set_names(&self) -> Vec<String> {
         let (spec, cluster) = (&self.spec, self.name());

@@ -3,6 +3,7 @@
 
 mod actions;
 mod observe;
+mod pki_owner;
 mod report;
 mod restoring;
 
@@ -24,6 +25,7 @@ use crate::error::Error;
 use crate::execute;
 use crate::reconcile::{PlanOf, Reconcile};
 pub(crate) use observe::Observation;
+pub(crate) use pki_owner::pki_owner;
 
 /// Starts the controller.
 pub fn spawn(ctx: &Arc<Context>, tasks: &mut JoinSet<()>) {

@@ -17,6 +17,7 @@ use kube::{Resource, ResourceExt};
 use plan::Plan;
 use plan::cluster::NodeSeen;
 use plan::cluster_deployment::key_transfer::RestoringSeen;
+use plan::cluster_deployment::pki::TABLE;
 use plan::cluster_deployment::{Action, Observed};
 use plan::hooks::Library;
 use plan::inputs::{InputsProblem, registry_digests};
@@ -26,7 +27,7 @@ use plan::rotation::{self, Authorities};
 use plan::settings::{self, Manifests};
 use plan::undecodable::Undecodable;
 
-use super::restoring;
+use super::{pki_owner, restoring};
 use crate::cache::{IndexKey, refs};
 use crate::context::Context;
 use crate::error::Error;
@@ -271,11 +272,11 @@ async fn secrets_seen(ctx: &Context, deployment: &ClusterDeployment) -> Result<S
     let (namespace, cluster) = (deployment.namespace().unwrap_or_default(), deployment.name_any());
     let keys = there(ctx, &namespace, &names::pki_secret(&cluster)).await?;
     let kubeconfig = there(ctx, &namespace, &names::kubeconfig_secret(&cluster)).await?;
-    let own = pki::own::read(ctx, deployment).await?;
-    let own = own.map(|own| own.and_then(|own| pki::own::seen(&own, keys.as_ref())));
+    let own = pki::own::read(ctx, &pki_owner(deployment)).await?;
+    let own = own.map(|own| own.and_then(|own| pki::own::seen(&own, TABLE, keys.as_ref())));
     let made_with = kubeconfig.as_ref().and_then(|secret| secret.annotations().get(annotation::AUTHORITY).cloned());
     Ok(SecretsSeen {
-        authorities: keys.map(|keys| pki::rotation::seen(&keys)),
+        authorities: keys.map(|keys| pki::rotation::seen(&keys, TABLE)),
         own_authorities: own,
         has_kubeconfig: kubeconfig.is_some(),
         kubeconfig_authority: made_with,

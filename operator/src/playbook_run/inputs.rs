@@ -24,6 +24,7 @@ use plan::undecodable::Undecodable;
 
 use super::ownership::{named_as, taken};
 use super::{backup, etcd_client, registries, restore, secrets};
+use crate::cluster_deployment::pki_owner;
 use crate::context::Context;
 use crate::error::{Error, ResultExt};
 use crate::{live, pki};
@@ -150,7 +151,7 @@ async fn cluster_seen<'a>(
     let mut ca_cert_hash = None;
     let mut authorities = Authorities::default();
     if needs_cluster {
-        let Some(pki) = pki::read(ctx, deployment).await? else {
+        let Some(pki) = pki::read(ctx, &pki_owner(deployment)).await? else {
             let message = plan::cluster_deployment::pki::missing(deployment);
             return Ok(Err(InputsProblem::waits(Reason::PKIMissing, message)));
         };

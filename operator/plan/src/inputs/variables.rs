@@ -143,7 +143,7 @@ fn cluster_variables(deployment: &ClusterDeployment, intent: Intent) -> BTreeMap
     let topology = format!("{:?}", spec.etcd.topology).to_lowercase();
     let token = format!("{name}-{}", uid.get(..8).unwrap_or(uid));
     let preflight = spec.preflight.clone().unwrap_or_default();
-    let renewal = RenewalPolicy::new(deployment);
+    let renewal = RenewalPolicy::from(&deployment.spec.certificates);
     let always = [
         ("kube_version", json!(components::version_of(deployment, intent))),
         ("cluster_name", json!(name)),

@@ -1,8 +1,8 @@
 //! Runs: they begin when the lock lets them, and end as the next fate says.
 
 use crds::ObjectExt;
-use crds::cluster_deployment::Operation;
 use crds::drift::StepDifference;
+use crds::lock::Operation;
 use crds::playbook_run::{Fence, FrozenSettings, HostResult, PlaybookRunSpec, PlaybookRunStatus, Progress, RunPhase};
 use crds::step::{Intent, Step};
 use crds::{PlaybookRun, Reason};
