@@ -158,3 +158,7 @@ assert calls("dnf") == ["--quiet --assumeyes --setopt=install_weak_deps=False in
 write("/data/broken")
 said = subprocess.run(["/bin/sh", "-c", hidden], env=only_dnf, capture_output=True, text=True, check=False)
 assert said.returncode and "installed" not in said.stdout and "no enabled repositories" in said.stderr, said
+for name in ("rpm", "dnf"):
+    os.unlink(f"/data/bin/{name}")
+said = subprocess.run(["/bin/sh", "-c", hidden], env=only_dnf, capture_output=True, text=True, check=False)
+assert said.returncode == 1 and "neither apt-get nor dnf is here" in said.stderr, said

@@ -85,7 +85,8 @@ def an_active_firewall_is_found() -> None:
     ), message
     control_plane = {**PARAMS, "roles": ["control-plane", "etcd"], "virtual_ip": "10.0.0.9", "pod_cidr": "10.244.0.0/16,fd00::/56"}
     assert firewalld.commands(control_plane) == [
-        "firewall-cmd --permanent --add-port=6443/tcp --add-port=10250/tcp --add-port=2379-2380/tcp --add-protocol=vrrp",
+        "firewall-cmd --permanent --add-port=6443/tcp --add-port=10250/tcp --add-port=2379-2380/tcp",
+        "firewall-cmd --permanent --add-protocol=vrrp",
         "firewall-cmd --permanent --zone=trusted --add-source=10.244.0.0/16 --add-source=fd00::/56",
         "firewall-cmd --reload",
     ]

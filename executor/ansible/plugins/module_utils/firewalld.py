@@ -26,10 +26,10 @@ def commands(params: dict) -> list:
     """Commands that let in what a machine of these roles takes, and let through what Pods send and get. They ask for what is there already
     as well: that is no error to firewalld."""
     ports = dict.fromkeys(port for role, ports in PORTS.items() if role in params["roles"] for port in ports)
-    changes = [f"--add-port={port}" for port in ports]
+    # A call does changes of one kind, and leaves out those of another.
+    lines = [f"firewall-cmd --permanent {' '.join(f'--add-port={port}' for port in ports)}"] if ports else []
     if params["virtual_ip"] and "control-plane" in params["roles"]:
-        changes.append("--add-protocol=vrrp")
-    lines = [f"firewall-cmd --permanent {' '.join(changes)}"] if changes else []
+        lines.append("firewall-cmd --permanent --add-protocol=vrrp")
     pods = [block.strip() for block in params["pod_cidr"].split(",") if block.strip()]
     if pods and {"control-plane", "worker"}.intersection(params["roles"]):
         lines.append(f"firewall-cmd --permanent --zone=trusted {' '.join(f'--add-source={block}' for block in pods)}")
