@@ -61,7 +61,9 @@ for word; do case $word in -n) dry=1; says="Would relabel" ;; -*) ;; *)
   [ -e "$word" ] || {{ echo "restorecon: lstat($word) failed: No such file or directory" >&2; exit 255; }}
   grep --quiet --line-regexp "$word" /data/labelled && continue
   [ -n "$dry" ] || echo "$word" >> /data/labelled
-  [[ " $* " != *" -v "* ]] || echo "$says $word from unconfined_u:object_r:var_lib_t:s0 to system_u:object_r:container_var_lib_t:s0" ;;
+  before="unconfined_u:object_r:var_lib_t:s0"
+  [ "$word" != /var/lib/kubelet ] || before="<no context>"
+  [[ " $* " != *" -v "* ]] || echo "$says $word from $before to system_u:object_r:container_var_lib_t:s0" ;;
 esac; done""")  # fmt: skip
 program("chcon", f"""{NOTE}
 [[ "$1 $2" == "--type bin_t" ]] || exit 1; shift 2

@@ -31,6 +31,8 @@ DIRECTORIES = {
     "/var/log/pods": 0o755,
     "/var/log/containers": 0o755,
 }
+# What restorecon says, of a file without any label as well.
+LABELLED = re.compile(r"^(?:Relabeled|Would relabel) (/.*) from .* to \S+$", re.MULTILINE)
 # What may be started by systemd, and by anybody.
 PROGRAM_TYPE = "bin_t"
 # Booleans of the policy that we turned on: a reset turns them off.
@@ -82,7 +84,7 @@ def label_directories(check: bool) -> list:
     output = attempt("restorecon", *(("-n",) if check else ()), "-v", "-F", *there, timeout=120)
     if not output.ok:
         raise StepFailure("SELinuxFailed", f"failed to label directories of the cluster: {output.said}")
-    labelled = [words[-5] for words in map(str.split, output.out.splitlines()) if len(words) >= 6 and words[-4] == "from"]
+    labelled = LABELLED.findall(output.out)
     return missing + [path for path in labelled if path not in missing]
 
 
