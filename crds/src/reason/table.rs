@@ -113,7 +113,7 @@ reasons! {
         "Look at the kubelet there, and at the ConfigMap `kube-root-ca.crt` in the Pods' namespaces; it is tried again.";
     AuthoritiesRefused Warning []
         "The machine could not be made to trust the authorities that are configured."
-        "See the message: it ends with what update-ca-certificates said.";
+        "See the message: it ends with what update-ca-certificates or update-ca-trust said.";
     AuthorityEndsInAYear Warning [CERTIFICATES_VALID]
         "An authority of the cluster ends in less than a year; nobody renews it by itself."
         "Rotate it, by the command of the message. See [certificates](operations/certificates.md#rotate-an-authority).";
@@ -1301,6 +1301,9 @@ reasons! {
     RuntimeNotInstalled Warning []
         "The machine lacks the program of a runtime of `configuration.containerd.runtimes`."
         "Install the program that the message names, or correct its path.";
+    SELinuxFailed Warning []
+        "What SELinux needs could not be set on the machine: a label of a file, or a boolean of its policy."
+        "See the message. See [hosts](operations/hosts.md#machines-of-the-rhel-family).";
     Same Normal [IDENTITY_VERIFIED]
         "It is the machine that was claimed."
         "";
@@ -1489,7 +1492,7 @@ reasons! {
         "See the message; correct `spec.executor.pod`, or make room.";
     UnsupportedDistribution Warning []
         "The machine has no distribution that is supported."
-        "Install Debian or Ubuntu.";
+        "Install Debian, Ubuntu, or RHEL 9 or one of its family. See [platforms](platforms.md).";
     UpToDate Normal [UP_TO_DATE]
         "Every machine has what is wanted."
         "";
