@@ -279,6 +279,6 @@ mod tests {
             unlock: String::new(),
             owner: &owner,
         };
-        assert_eq!(find(&observed), Tokens::Found(8));
+        assert_eq!(find(&observed), Tokens::New(8));
     }
 }
