@@ -32,6 +32,11 @@ faults: ## Hit installs with every fault in every step: make faults SEED=n (over
 lifecycle: ## Grow, shrink, break and repair real clusters: make lifecycle ARGS='--scenario grow' (under an hour)
 	@hack/lifecycle $(ARGS)
 
+.PHONY: addons
+addons: ## Install add-ons on real clusters, by manifests and by a chart, and change and remove them (half an hour)
+	@$(LAB) build addons
+	@hack/lifecycle --scenario addons --scenario addons-fleet $(ARGS)
+
 .PHONY: changes
 changes: ## Upgrade real clusters, for which other versions of Kubernetes are built (over an hour)
 	@hack/changes $(ARGS)

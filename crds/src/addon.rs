@@ -1,5 +1,6 @@
 //! Addon: what clusters need beside Kubernetes itself, applied to them and kept as it is wanted.
 
+mod bundle;
 mod chart;
 mod health;
 mod source;
@@ -12,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::etcd_backup_schedule::ClusterSelector;
 use crate::references::LocalRef;
 
+pub use bundle::{BundleManifests, BundlePlace};
 pub use chart::{Chart, ChartOverride, ValuesRef};
 pub use health::{HEALTH_CHECKS, HealthCheck};
 pub use source::{AddonSource, Manifests, ManifestsRef};

@@ -14,6 +14,8 @@ pub const CA_FILE: &str = "ca.crt";
 pub const USERNAME_FILE: &str = "username";
 /// See [`USERNAME_FILE`].
 pub const PASSWORD_FILE: &str = "password";
+/// File with the token for a bundle's server.
+pub const TOKEN_FILE: &str = "token";
 
 /// What is asked of a Pod that runs Helm. Its Secret also has the cluster's kubeconfig.
 #[derive(Serialize, Deserialize, Clone, Debug, PartialEq, Eq)]
@@ -66,6 +68,9 @@ pub struct ChartPlace {
     /// The chart's name there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
+    /// URL of the archive itself, in a bundle; it has a digest then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub archive: Option<String>,
     /// Its version.
     pub version: String,
     /// SHA-256 of its archive, `sha256:` and hexadecimal. None: whatever is there.

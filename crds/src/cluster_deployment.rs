@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::KubernetesVersion;
 use crate::configuration::{self, Configuration, KubeProxyMode, KubeletSettings};
 use crate::drift::Drift;
+use crate::lock::LockView;
 use crate::names;
 use crate::networking::{Endpoint, Networking};
 use crate::node_metadata::{
@@ -51,8 +52,7 @@ pub use planned::{PlannedChange, PlannedOperation, RolloutPlan};
 pub use restore_from::{RestoreFrom, RestoredFrom};
 pub use rollout::{Approval, MaintenanceWindow, Rollout};
 pub use status::{
-    AppliedManifests, ClusterDeploymentStatus, ControlPlaneEndpoint, ForgottenMachine, LockMode, Operation, Repair,
-    ReplicaCounts,
+    AppliedManifests, ClusterDeploymentStatus, ControlPlaneEndpoint, ForgottenMachine, Repair, ReplicaCounts,
 };
 pub use upgrade_path::UpgradePath;
 pub use versions::Versions;
@@ -207,7 +207,8 @@ pub struct ClusterDeploymentSpec {
     /// yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub artifacts: Option<Artifacts>,
-    /// Manifests to apply once the cluster stands.
+    /// Manifests that the cluster is to have: they become the Addon `<name>-addons`, which keeps them as they are
+    /// wanted. Without this field that Addon is deleted, and its objects with it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub addons: Option<Addons>,
     /// The executor of this cluster's runs.
@@ -325,6 +326,12 @@ impl ClusterDeploymentSpec {
 }
 
 impl ClusterDeployment {
+    /// Its lock; nobody holds it where there is no status.
+    pub fn lock(&self) -> LockView<'_> {
+        let operations = self.status.as_ref().map(|status| status.operations.as_slice()).unwrap_or_default();
+        LockView { operations, paused: self.spec.paused }
+    }
+
     /// Names of the MachineSets that it makes.
     pub fn set_names(&self) -> Vec<String> {
         let (spec, cluster) = (&self.spec, self.name());
@@ -339,12 +346,12 @@ impl ClusterDeployment {
     }
 }
 
-/// Manifests to apply.
+/// Manifests that a cluster is to have.
 #[derive(Serialize, Deserialize, Clone, Debug, PartialEq, Eq, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Addons {
-    /// A ConfigMap whose values are YAML manifests, rendered with the cluster's facts (docs/playbooks.md) and applied
-    /// in the order of their keys.
+    /// A ConfigMap whose values are YAML manifests, rendered with the cluster's facts (docs/operations/addons.md) and
+    /// applied in the order of their keys. What it has no more is pruned.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub manifests_ref: Option<LocalRef>,
 }

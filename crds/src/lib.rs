@@ -28,6 +28,7 @@ pub mod inputs;
 mod kinds;
 pub mod kstatus;
 mod kubernetes_version;
+pub mod lock;
 pub mod machine;
 pub mod machine_request;
 pub mod machine_set;

@@ -11,6 +11,8 @@ pub const NODE_FIELD_MANAGER: &str = "clusterwright";
 pub const NODE_DRAIN_FIELD_MANAGER: &str = "clusterwright-drain";
 /// Field manager of what Addons apply to clusters.
 pub const ADDON_FIELD_MANAGER: &str = "clusterwright-addon";
+/// Field manager of the manifests that runs apply to a cluster.
+pub const RUN_FIELD_MANAGER: &str = "clusterwright";
 /// Field manager of the executor's writes.
 pub const EXECUTOR_FIELD_MANAGER: &str = "clusterwright-executor";
 

@@ -1,5 +1,6 @@
 //! Installs, upgrades or uninstalls the release of a chart for the operator: by Helm, whose output is the Pod's log.
 
+mod download;
 mod failure;
 mod fetch;
 mod files;

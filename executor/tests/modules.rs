@@ -137,6 +137,26 @@ mod scripts {
     }
 
     #[test]
+    fn packages_are_found_and_installed_by_dpkg_and_apt_or_by_rpm_and_dnf() {
+        play("os_packages.py");
+    }
+
+    #[test]
+    fn network_manager_leaves_interfaces_of_pods_alone_until_a_reset() {
+        play_with_loop_devices("network_manager.py");
+    }
+
+    #[test]
+    fn files_have_the_labels_of_selinuxs_policy_and_the_balancer_is_let_to_its_ports_until_a_reset() {
+        play_with_loop_devices("selinux_labels.py");
+    }
+
+    #[test]
+    fn containerd_labels_containers_and_kubernetes_own_pods_read_the_machine_where_selinux_is_at_work() {
+        play("selinux_containers.py");
+    }
+
+    #[test]
     fn services_of_the_machine_have_what_is_configured_and_files_of_others_stay() {
         play("machine_services.py");
     }

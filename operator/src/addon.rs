@@ -1,5 +1,6 @@
 //! Addon: observes an Addon, its source and the clusters, freezes revisions, writes a ClusterAddon for each cluster.
 
+pub(crate) mod bundle;
 pub(crate) mod content;
 mod source;
 
@@ -51,9 +52,11 @@ fn all(ctx: &Context, namespace: &str) -> Vec<ObjectRef<Addon>> {
     controller::references(&ctx.cache.addons.list(namespace, |_| true))
 }
 
-/// The Addons that may wait for the one of this name.
+/// The Addons that may wait for the one of this name: to be Ready, or to be gone.
 fn later(ctx: &Context, namespace: &str, name: &str) -> Vec<ObjectRef<Addon>> {
-    let waits = |addon: &Addon| addon.spec.wave > 0 || addon.spec.depends_on.iter().any(|earlier| earlier == name);
+    let comes_after =
+        |addon: &Addon| addon.spec.wave > 0 || addon.spec.depends_on.iter().any(|earlier| earlier == name);
+    let waits = |addon: &Addon| addon.is_deleting() || comes_after(addon);
     controller::references(&ctx.cache.addons.list(namespace, waits))
 }
 

@@ -76,6 +76,17 @@ pub(crate) struct Observation {
     objects: Option<Objects>,
 }
 
+impl Observation {
+    /// How a document's object is, now that something was done about it.
+    fn see(&mut self, index: usize, state: State) {
+        if let Contact::Made(seen) = &mut self.contact
+            && let Some(document) = seen.documents.get_mut(index)
+        {
+            document.state = state;
+        }
+    }
+}
+
 impl Reconcile for Observation {
     type Object = ClusterAddon;
     type Action = Action;
@@ -174,6 +185,18 @@ impl Reconcile for Observation {
             }
             Action::Run(operation) => charts::run(ctx, operation).await,
             Action::DropInputs(name) => charts::drop_inputs(ctx, &self.object, name).await,
+            Action::Adopt { index, object, patch } => {
+                let (Some(objects), Wanted::Documents(prepared)) = (&self.objects, &self.wanted) else { return Ok(()) };
+                let Some(document) = prepared.documents.get(*index) else { return Ok(()) };
+                let lost = |why: String| Failure::lost(&format!("adopt {object}"), why);
+                let state = match objects.adopt(object, patch).await {
+                    Ok(()) => look::again(objects, document, object).await.map_err(lost)?,
+                    Err(Failure::Lost(why)) => return Err(lost(why)),
+                    Err(failure) => State::Refused(failure.to_string()),
+                };
+                self.see(*index, state);
+                Ok(())
+            }
             Action::Apply { index, object, manifest, force } => {
                 let Some(objects) = &self.objects else { return Ok(()) };
                 let state = match objects.apply(object, manifest, *force).await {
@@ -182,11 +205,7 @@ impl Reconcile for Observation {
                     Err(Failure::Refused(why)) => State::Refused(why),
                     Err(Failure::Lost(why)) => return Err(Failure::lost(&format!("apply {object}"), why)),
                 };
-                if let Contact::Made(seen) = &mut self.contact
-                    && let Some(document) = seen.documents.get_mut(*index)
-                {
-                    document.state = state;
-                }
+                self.see(*index, state);
                 Ok(())
             }
             Action::Delete(deletion) => {

@@ -3,14 +3,15 @@
 
 mod actions;
 mod observe;
+mod pki_owner;
 mod report;
 mod restoring;
 
 use std::sync::Arc;
 
 use crds::{
-    Cluster, ClusterDeployment, ClusterDeploymentStatus, EtcdBackupSchedule, EtcdRestore, Host, Machine, MachineSet,
-    PlaybookRun, RemediationPolicy,
+    Addon, Cluster, ClusterDeployment, ClusterDeploymentStatus, EtcdBackupSchedule, EtcdRestore, Host, Machine,
+    MachineSet, PlaybookRun, RemediationPolicy,
 };
 use kube::ResourceExt;
 use plan::cluster_deployment::Action;
@@ -24,6 +25,7 @@ use crate::error::Error;
 use crate::execute;
 use crate::reconcile::{PlanOf, Reconcile};
 pub(crate) use observe::Observation;
+pub(crate) use pki_owner::pki_owner;
 
 /// Starts the controller.
 pub fn spawn(ctx: &Arc<Context>, tasks: &mut JoinSet<()>) {
@@ -62,6 +64,10 @@ pub fn spawn(ctx: &Arc<Context>, tasks: &mut JoinSet<()>) {
         })
         .watches_shared_stream(cache.clusters.changes(), |cluster: Arc<Cluster>| {
             Some(beside(&*cluster, &cluster.name_any()))
+        })
+        .watches_shared_stream(cache.addons.changes(), |addon: Arc<Addon>| {
+            let owner = addon.owner_references().iter().find(|owner| owner.controller == Some(true))?;
+            Some(beside(&*addon, &owner.name))
         });
     tasks.spawn(controller::run::<Observation>(ctx.clone(), controller));
 }

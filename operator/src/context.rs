@@ -10,6 +10,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tower::util::MapRequestLayer;
 
+use crate::addon::bundle::Bundles;
 use crate::cache::{Cache, Source};
 use crate::client;
 use crate::cluster_addon::kinds::Kinds;
@@ -39,6 +40,8 @@ pub struct Context {
     pub remote: Registry,
     /// The kinds that clusters know.
     pub(crate) kinds: Kinds,
+    /// What was read of artifact bundles.
+    pub(crate) bundles: Bundles,
     /// When messages may be written.
     pub(crate) pace: Pace,
     /// Logs of Pods that could not be read.
@@ -114,6 +117,7 @@ impl Context {
             cache: Cache::new(),
             remote: Registry::new(gate.clone()),
             kinds: Kinds::default(),
+            bundles: Bundles::default(),
             log_tries: Tries::default(),
             events,
             gate,

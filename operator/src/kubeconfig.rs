@@ -4,13 +4,12 @@ pub mod check;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use crds::ClusterDeployment;
-use crds::names::{KUBECONFIG_KEY, annotation, kubeconfig_secret};
+use crds::names::{KUBECONFIG_KEY, annotation};
 use jiff::Timestamp;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
-use kube::ResourceExt;
 use plan::certificates::RenewalPolicy;
+use plan::rotation::Subject;
 use serde_json::json;
 
 use crate::context::Context;
@@ -18,79 +17,94 @@ use crate::error::{Error, ResultExt};
 use crate::execute;
 use crate::pki::authority::Leaf;
 use crate::pki::certificate::Certificate;
-use crate::pki::{self, Certified, Pki};
+use crate::pki::{Certified, Pki, PkiError, PkiOwner};
 use check::check;
+
+/// Who administers, as the API server of a kubeconfig sees them: in the group `system:masters`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Administrator {
+    /// The user's name, which audit logs have: the common name of the certificate.
+    pub common_name: &'static str,
+    /// What the kubeconfig calls the user.
+    pub user: &'static str,
+}
+
+/// Of a cluster with Kubernetes.
+pub const KUBERNETES: Administrator =
+    Administrator { common_name: "kubernetes-admin:clusterwright", user: "kubernetes-admin" };
 
 /// The administrator's kubeconfig of a cluster, in its Secret: kept while its certificate lasts and names this server
 /// (`https://host:port`), made anew otherwise.
 pub async fn ensure(
     ctx: &Context,
-    cd: &ClusterDeployment,
+    owner: &PkiOwner,
+    administrator: &Administrator,
     pki: &Pki,
     server: &str,
     now: Timestamp,
 ) -> Result<Secret, Error> {
-    let name = kubeconfig_secret(&cd.name_any());
-    let policy = RenewalPolicy::new(cd);
-    let found = pki::find(ctx, cd, &name).await?;
+    let (name, policy) = (owner.kubeconfig_secret(), owner.renewal);
+    let found = owner.find(ctx, &name).await?;
     if let Some(found) = found {
-        pki::belongs_to(&found, cd).doing(|| format!("use Secret {name}"))?;
+        owner.check(&found).doing(|| format!("use Secret {name}"))?;
         let data = found.data.as_ref().and_then(|data| data.get(KUBECONFIG_KEY));
         if data.is_some_and(|data| still_good(data, pki, server, policy, now)) {
             return Ok(found);
         }
     }
-    let text = administrator(&cd.name_any(), pki, server, policy, now)
-        .doing(|| format!("make the kubeconfig of cluster {}", cd.name_any()))?;
+    let doing = || format!("make the kubeconfig of {}", owner.title());
+    let text = administrator.kubeconfig(&owner.name, pki, server, policy, now).doing(doing)?;
     let data = [(KUBECONFIG_KEY.to_owned(), ByteString(text.into()))].into();
-    let mut secret = pki::secret(cd, &name, data);
-    let authority = pki.kubernetes.seen().digest();
+    let mut secret = owner.secret(&name, data);
+    let authority = pki.authority(Subject::Ca).doing(doing)?.seen().digest();
     secret.metadata.annotations = Some([(annotation::AUTHORITY.to_owned(), authority)].into());
     execute::apply(ctx, &secret).await
 }
 
-/// An administrator's kubeconfig with a new client certificate.
-fn administrator(
-    cluster: &str,
-    pki: &Pki,
-    server: &str,
-    policy: RenewalPolicy,
-    now: Timestamp,
-) -> Result<String, pki::PkiError> {
-    let leaf = Leaf {
-        common_name: "kubernetes-admin:clusterwright".into(),
-        organization: Some("system:masters"),
-        ..Leaf::default()
-    };
-    let Certified { certificate, key } = pki.kubernetes.signer().issue(&leaf, policy.validity, now)?;
-    let (user, context) = ("kubernetes-admin", format!("kubernetes-admin@{cluster}"));
-    let kubeconfig = json!({
-        "apiVersion": "v1",
-        "kind": "Config",
-        "clusters": [{ "name": cluster, "cluster": {
-            "server": server,
-            "certificate-authority-data": STANDARD.encode(pki.kubernetes.trusted()),
-        }}],
-        "users": [{ "name": user, "user": {
-            "client-certificate-data": STANDARD.encode(certificate),
-            "client-key-data": STANDARD.encode(key),
-        }}],
-        "contexts": [{ "name": context, "context": { "cluster": cluster, "user": user }}],
-        "current-context": context,
-    });
-    serde_yaml::to_string(&kubeconfig)
-        .map_err(|error| pki::PkiError::Read { what: "the kubeconfig".into(), problem: error.to_string() })
+impl Administrator {
+    /// The kubeconfig with a new client certificate.
+    fn kubeconfig(
+        &self,
+        cluster: &str,
+        pki: &Pki,
+        server: &str,
+        policy: RenewalPolicy,
+        now: Timestamp,
+    ) -> Result<String, PkiError> {
+        let leaf =
+            Leaf { common_name: self.common_name.into(), organization: Some("system:masters"), ..Leaf::default() };
+        let authority = pki.authority(Subject::Ca)?;
+        let Certified { certificate, key } = authority.signer().issue(&leaf, policy.validity, now)?;
+        let (user, context) = (self.user, format!("{}@{cluster}", self.user));
+        let kubeconfig = json!({
+            "apiVersion": "v1",
+            "kind": "Config",
+            "clusters": [{ "name": cluster, "cluster": {
+                "server": server,
+                "certificate-authority-data": STANDARD.encode(authority.trusted()),
+            }}],
+            "users": [{ "name": user, "user": {
+                "client-certificate-data": STANDARD.encode(certificate),
+                "client-key-data": STANDARD.encode(key),
+            }}],
+            "contexts": [{ "name": context, "context": { "cluster": cluster, "user": user }}],
+            "current-context": context,
+        });
+        serde_yaml::to_string(&kubeconfig)
+            .map_err(|error| PkiError::Read { what: "the kubeconfig".into(), problem: error.to_string() })
+    }
 }
 
 fn still_good(data: &ByteString, pki: &Pki, server: &str, policy: RenewalPolicy, now: Timestamp) -> bool {
     let Ok(checked) = std::str::from_utf8(&data.0).map_err(drop).and_then(|text| check(text).map_err(drop)) else {
         return false;
     };
-    let Ok(ours) = Certificate::parse("the authority", pki.kubernetes.signer().certificate()) else {
+    let Ok(authority) = pki.authority(Subject::Ca) else { return false };
+    let Ok(ours) = Certificate::parse("the authority", authority.signer().certificate()) else {
         return false;
     };
     checked.server == server
-        && checked.authority_pem.as_deref() == Some(pki.kubernetes.trusted().as_str())
+        && checked.authority_pem.as_deref() == Some(authority.trusted().as_str())
         && checked.client.is_some_and(|client| {
             client.is_signed_by(&ours) && client.not_after().is_ok_and(|end| !policy.is_worth_a_new_one(end, now))
         })
@@ -99,10 +113,14 @@ fn still_good(data: &ByteString, pki: &Pki, server: &str, policy: RenewalPolicy,
 #[cfg(test)]
 mod tests {
     use super::check::check;
-    use super::{RenewalPolicy, administrator, still_good};
+    use super::{Administrator, KUBERNETES, ensure, still_good};
+    use crate::fake_api::FakeApi;
     use crate::pki::Pki;
-    use jiff::{SignedDuration, Span, Timestamp};
+    use crate::pki::fixtures::{TWO, plane, policy};
+    use jiff::{Span, Timestamp};
     use k8s_openapi::ByteString;
+    use plan::cluster_deployment::pki::TABLE;
+    use plan::encryption::Scheme;
     use serde_json::{Value, json};
 
     const SERVER: &str = "https://172.30.0.10:6443";
@@ -111,14 +129,13 @@ mod tests {
         "2026-11-21T00:00:00Z".parse().unwrap()
     }
 
-    fn policy() -> RenewalPolicy {
-        let days = |days: i64| SignedDuration::from_hours(24 * days);
-        RenewalPolicy { validity: days(365), renew_before: days(121) }
+    fn another() -> Pki {
+        Pki::generate(TABLE, &Scheme::default(), now()).unwrap()
     }
 
     fn kubeconfig() -> (Pki, Value) {
-        let pki = Pki::generate(now()).unwrap();
-        let text = administrator("prod-a", &pki, SERVER, policy(), now()).unwrap();
+        let pki = another();
+        let text = KUBERNETES.kubeconfig("prod-a", &pki, SERVER, policy(), now()).unwrap();
         (pki, serde_yaml::from_str(&text).unwrap())
     }
 
@@ -139,7 +156,25 @@ mod tests {
         assert!(still_good(&data, &pki, SERVER, policy(), after(200)));
         assert!(!still_good(&data, &pki, SERVER, policy(), after(220)));
         assert!(!still_good(&data, &pki, "https://172.30.0.11:6443", policy(), now()));
-        assert!(!still_good(&data, &Pki::generate(now()).unwrap(), SERVER, policy(), now()));
+        assert!(!still_good(&data, &another(), SERVER, policy(), now()));
+    }
+
+    #[tokio::test]
+    async fn another_administrator_of_another_object_has_a_kubeconfig_from_its_own_authority() {
+        let api = FakeApi::default();
+        let (ctx, owner) = (api.context(), plane("uid-plane"));
+        let pki = Pki::generate(TWO, &Scheme::default(), now()).unwrap();
+        let administrator = Administrator { common_name: "system:admin", user: "plane-admin" };
+        let made = ensure(&ctx, &owner, &administrator, &pki, SERVER, now()).await.unwrap();
+        assert_eq!(made.metadata.name.as_deref(), Some("plane-kubeconfig"));
+        assert_eq!(made.metadata.owner_references.clone().unwrap()[0].uid, "uid-plane");
+        let text = String::from_utf8(made.data.clone().unwrap()["kubeconfig"].0.clone()).unwrap();
+        assert!(text.contains("current-context: plane-admin@plane"), "{text}");
+        let checked = check(&text).unwrap();
+        let authority = pki.authority(plan::rotation::Subject::Ca).unwrap();
+        assert_eq!(checked.authority_pem, Some(authority.trusted()));
+        let again = ensure(&ctx, &owner, &administrator, &pki, SERVER, now()).await.unwrap();
+        assert_eq!(again.data, made.data, "it is kept");
     }
 
     #[test]

@@ -1,36 +1,37 @@
-//! A cluster's certificate authorities and keys: made once, kept in the Secret `<cluster>-pki`, read ever after.
-//! What exists is never made anew: a missing key is an error that names it, since a second certificate authority would
-//! cut off every node of a running cluster. Whether they may be made is the plan's decision.
+//! The certificate authorities and keys of a cluster, or of whatever else has a table of them: made once, kept in the
+//! Secret `<name>-pki`, read ever after. What exists is never made anew: a missing key is an error that names it, since
+//! a second certificate authority would cut off every node of a running cluster. Whether they may be made is the plan's
+//! decision.
 
 pub mod authority;
 pub mod certificate;
 pub mod encryption;
+mod entry;
 mod error;
 pub mod etcd;
 mod issuer;
 pub mod kubelet;
+pub mod leaves;
 pub mod material;
 pub mod own;
+mod owner;
 mod private_key;
 pub mod ring;
 pub mod rotation;
 mod service_account;
 mod suitable;
 
-use crds::ClusterDeployment;
-use crds::names::{label, pki_secret};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Secret;
-use kube::{Resource, ResourceExt};
-use plan::encryption::Scheme;
 
 pub use authority::{Authority, Certified};
 pub use error::PkiError;
 pub use material::Pki;
+pub use owner::PkiOwner;
 
 use crate::context::Context;
 use crate::error::{Error, ResultExt};
-use crate::{execute, live};
+use crate::execute;
 use material::Own;
 
 impl<T> ResultExt<T> for Result<T, PkiError> {
@@ -39,63 +40,83 @@ impl<T> ResultExt<T> for Result<T, PkiError> {
     }
 }
 
-/// Makes the cluster's authorities and keys, unless they are there; those of its owner take the place of such as were
-/// made. A Secret without an owner is taken as it is: that is how they are restored from a backup.
-pub async fn make(ctx: &Context, cd: &ClusterDeployment, own: &Own, now: Timestamp) -> Result<(), Error> {
-    if read(ctx, cd).await?.is_some() {
+/// Makes the authorities and keys of its owner's table, unless they are there; those that people bring take the place
+/// of such as were made. A Secret without an owner is taken as it is: that is how they are restored from a backup.
+pub async fn make(ctx: &Context, owner: &PkiOwner, own: &Own, now: Timestamp) -> Result<(), Error> {
+    if read(ctx, owner).await?.is_some() {
         return Ok(());
     }
-    let wanted = Scheme::wanted(cd);
-    let doing = || format!("make the keys of cluster {}", cd.name_any());
-    let made = Pki::generate_for(&wanted, now).doing(doing)?.with(own);
+    let doing = || format!("make the keys of {}", owner.title());
+    let made = Pki::generate(owner.table, &owner.encryption, now).doing(doing)?.with(own);
     // Someone else may have been faster: what is written counts, not what was made.
-    let secret = secret(cd, &pki_secret(&cd.name_any()), made.data());
+    let secret = owner.secret(&owner.keys_secret(), made.data());
     execute::create_once(ctx, &secret).await.map(drop)
 }
 
-/// The cluster's authorities and keys; none: their Secret is not there.
-pub async fn read(ctx: &Context, cd: &ClusterDeployment) -> Result<Option<Pki>, Error> {
-    let name = pki_secret(&cd.name_any());
+/// The authorities and keys of its owner; none: their Secret is not there.
+pub async fn read(ctx: &Context, owner: &PkiOwner) -> Result<Option<Pki>, Error> {
+    let name = owner.keys_secret();
     let parse = |secret: Secret| {
-        belongs_to(&secret, cd)?;
-        Pki::from_data(&name, &secret.data.unwrap_or_default())
+        owner.check(&secret)?;
+        Pki::from_data(owner.table, &name, &secret.data.unwrap_or_default())
     };
-    let found = find(ctx, cd, &name).await?;
-    found.map(parse).transpose().doing(|| format!("read the keys of cluster {}", cd.name_any()))
+    let found = owner.find(ctx, &name).await?;
+    found.map(parse).transpose().doing(|| format!("read the keys of {}", owner.title()))
 }
 
 /// The same, for what was decided on when they were there.
-pub async fn get(ctx: &Context, cd: &ClusterDeployment) -> Result<Pki, Error> {
+pub async fn get(ctx: &Context, owner: &PkiOwner) -> Result<Pki, Error> {
     let missing = || Error::Failed {
-        action: format!("read the keys of cluster {}", cd.name_any()),
-        source: plan::cluster_deployment::pki::missing(cd).into(),
+        action: format!("read the keys of {}", owner.title()),
+        source: owner.missing.clone().into(),
     };
-    read(ctx, cd).await?.ok_or_else(missing)
+    read(ctx, owner).await?.ok_or_else(missing)
 }
 
-/// The Secret of this name beside the ClusterDeployment.
-pub(crate) async fn find(ctx: &Context, cd: &ClusterDeployment, name: &str) -> Result<Option<Secret>, Error> {
-    live::get(ctx, &cd.namespace().unwrap_or_default(), name).await
-}
+#[cfg(test)]
+pub(crate) mod fixtures;
 
-/// An Opaque Secret of the ClusterDeployment, to be deleted with it.
-pub(crate) fn secret(cd: &ClusterDeployment, name: &str, data: material::Data) -> Secret {
-    let mut secret = Secret { type_: Some("Opaque".into()), data: Some(data), ..Secret::default() };
-    secret.metadata.name = Some(name.to_owned());
-    secret.metadata.namespace = cd.namespace();
-    secret.metadata.labels = Some([(label::CLUSTER.to_owned(), cd.name_any())].into());
-    secret.metadata.owner_references = cd.controller_owner_ref(&()).map(|owner| vec![owner]);
-    secret
-}
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+    use k8s_openapi::api::core::v1::Secret;
+    use plan::rotation::{Move, Stage, Subject};
 
-/// Refuses a Secret of another object, e.g. of a ClusterDeployment of the same name that was there before.
-pub(crate) fn belongs_to(secret: &Secret, cd: &ClusterDeployment) -> Result<(), PkiError> {
-    let owner = secret.owner_references().iter().find(|owner| owner.controller == Some(true));
-    match owner {
-        Some(owner) if Some(&owner.uid) != cd.meta().uid.as_ref() => Err(PkiError::NotOurs {
-            secret: secret.name_any(),
-            owner: format!("{} {}, UID {}", owner.kind, owner.name, owner.uid),
-        }),
-        _ => Ok(()),
+    use super::{fixtures, get, make, read, rotation};
+    use crate::fake_api::FakeApi;
+
+    const KEYS: &str = "secrets/fleet/plane-pki";
+
+    fn now() -> Timestamp {
+        "2026-11-21T00:00:00Z".parse().unwrap()
+    }
+
+    fn secret(api: &FakeApi) -> Secret {
+        serde_json::from_value(api.get(KEYS).unwrap()).unwrap()
+    }
+
+    #[tokio::test]
+    async fn whatever_object_has_a_table_gets_its_keys_once_has_them_rotated_and_keeps_others_away_from_them() {
+        let api = FakeApi::default();
+        let (ctx, owner) = (api.context(), fixtures::plane("uid-plane"));
+        let gone = get(&ctx, &owner).await.unwrap_err();
+        assert!(crate::error::chain(&gone).contains("read the keys of plane plane"), "{}", crate::error::chain(&gone));
+        make(&ctx, &owner, &Default::default(), now()).await.unwrap();
+        let made = secret(&api);
+        make(&ctx, &owner, &Default::default(), now()).await.unwrap();
+        assert_eq!(secret(&api), made, "and never again");
+        let reference = &made.metadata.owner_references.clone().unwrap()[0];
+        assert_eq!((reference.kind.as_str(), reference.uid.as_str()), ("ConfigMap", "uid-plane"));
+        assert_eq!(made.data.unwrap().len(), 4);
+
+        rotation::make(&ctx, &owner, Subject::EtcdCa, Move::Begin(1), now()).await.unwrap();
+        let seen = rotation::seen(&secret(&api), owner.table);
+        assert_eq!(seen.rings[&Subject::EtcdCa].stage, Stage::Trust);
+        assert_eq!(seen.rings.len(), 2);
+        rotation::make(&ctx, &owner, Subject::FrontProxyCa, Move::Begin(1), now()).await.unwrap_err();
+
+        let namesake = fixtures::plane("uid-other");
+        let refused = crate::error::chain(&read(&ctx, &namesake).await.unwrap_err());
+        assert!(refused.contains("belongs to another object (ConfigMap plane, UID uid-plane)"), "{refused}");
     }
 }

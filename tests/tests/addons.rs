@@ -318,6 +318,71 @@ async fn leaves(world: &World) -> Result<()> {
     Ok(())
 }
 
+/// What a cluster's runs have applied becomes the Addon's of its ClusterDeployment: what has left the manifests goes.
+async fn adopts(world: &World) -> Result<()> {
+    let applied = json!({
+        "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "settings", "namespace": "default"},
+        "data": {"version": "of a run", "former": "x"},
+    });
+    let params = PatchParams { force: true, ..PatchParams::apply("clusterwright") };
+    let maps = config_maps(&world.edge, "default");
+    maps.patch("settings", &params, &Patch::Apply(&applied)).await?;
+    world
+        .source("{apiVersion: v1, kind: ConfigMap, metadata: {name: settings}, data: {version: '{{ addon_version }}'}}")
+        .await?;
+    // No such ClusterDeployment is there, and nobody collects garbage here.
+    let owner = json!([{
+        "apiVersion": "clusterwright.dev/v1alpha1", "kind": "ClusterDeployment", "name": "edge", "uid": "edge", "controller": true,
+    }]);
+    let object = json!({
+        "apiVersion": "clusterwright.dev/v1alpha1", "kind": "Addon", "metadata": {"name": "agent", "ownerReferences": owner},
+        "spec": {
+            "clusterRef": {"name": "edge"}, "version": "1", "conflicts": "Force",
+            "source": {"manifests": {"template": true, "from": [{"configMapRef": {"name": "agent"}}]}},
+        },
+    });
+    world.ours(&object, "addons").await?;
+    world.says("agent", "1 cluster Ready version 1").await?;
+    world.has(&world.edge, "settings", "version", Some("1")).await?;
+    let found = maps.get("settings").await?;
+    ensure!(found.data["data"]["former"].is_null(), "what has left the manifests is still there: {:?}", found.data);
+    let managers: Vec<Option<&str>> = found.managed_fields().iter().map(|entry| entry.manager.as_deref()).collect();
+    ensure!(managers == [Some("clusterwright-addon")], "{managers:?}");
+    world.gone().await?;
+    world.has(&world.edge, "settings", "version", None).await
+}
+
+/// Manifests of a bundle, as `wright` has added and signed them.
+async fn of_bundle(world: &World) -> Result<()> {
+    let place = tempfile::tempdir()?;
+    let file = place.path().join("one.yaml");
+    std::fs::write(&file, "{apiVersion: v1, kind: ConfigMap, metadata: {name: settings}, data: {version: bundled}}")?;
+    let entry = bundle::addons::manifests("agent", "1.0", &[file], false)?;
+    let mut index = bundle::index::Index::new();
+    bundle::addons::write(&entry, place.path())?;
+    index.insert(entry.artifact)?;
+    let digest = index.write(place.path())?;
+    let address = format!("127.0.0.1:{}", e2e::api_server::free_port()?).parse()?;
+    let server = tokio::spawn(lab::serve::run(lab::serve::ServeBundle {
+        listen: address,
+        directory: Some(place.path().to_owned()),
+    }));
+    let from = |sha256: &str| {
+        let entry =
+            json!({"url": format!("http://{address}"), "name": "agent", "version": "1.0", "indexSHA256": sha256});
+        json!({"source": {"manifests": {"from": [{"bundle": entry}]}}})
+    };
+    world.addon("1", from(&"0".repeat(64))).await?;
+    world.says("agent", "index.json has the SHA-256").await?;
+    world.addon("1", from(&digest)).await?;
+    world.says("agent", "2 clusters Ready version 1").await?;
+    world.has(&world.edge, "settings", "version", Some("bundled")).await?;
+    // What is frozen does not need the bundle any more.
+    server.abort();
+    world.has(&world.home, "settings", "version", Some("bundled")).await?;
+    world.gone().await
+}
+
 impl World {
     /// Deletes the Addon, and waits until it is gone.
     async fn gone(&self) -> Result<()> {
@@ -339,5 +404,7 @@ async fn an_addon_is_applied_to_clusters_kept_there_and_removed() -> Result<()> 
     upgrades(&world).await?;
     survives_a_dead_cluster(&world).await?;
     leaves(&world).await?;
+    adopts(&world).await?;
+    of_bundle(&world).await?;
     charts::all(&world).await
 }

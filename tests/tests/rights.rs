@@ -116,7 +116,7 @@ async fn errands(client: &Client) -> Result<()> {
             "spec": {
                 "kubernetesVersion": "1.35.4", "controlPlane": {"replicas": 1}, "executor": {"historyLimit": 1},
                 "workers": [{"name": "stays", "replicas": 1}, {"name": "goes", "replicas": 1}],
-                "artifacts": {"url": "http://192.0.2.1:8080"},
+                "artifacts": {"url": "http://192.0.2.1:8080"}, "addons": {"manifestsRef": {"name": "errand"}},
             },
         }),
         json!({
@@ -192,7 +192,9 @@ async fn errands(client: &Client) -> Result<()> {
     }
     let sets: Api<MachineSet> = Api::namespaced(client.clone(), ERRANDS);
     until("its MachineSets", async || Ok(sets.list_metadata(&ListParams::default()).await?.items.len() == 3)).await?;
-    let fewer = json!({"spec": {"workers": [{"name": "stays", "replicas": 1}]}});
+    let addons: Api<Addon> = Api::namespaced(client.clone(), ERRANDS);
+    until("the Addon of its spec.addons", async || Ok(addons.get_opt("errand-addons").await?.is_some())).await?;
+    let fewer = json!({"spec": {"workers": [{"name": "stays", "replicas": 1}], "addons": null}});
     let deployments: Api<ClusterDeployment> = Api::namespaced(client.clone(), ERRANDS);
     deployments.patch("errand", &PatchParams::default(), &Patch::Merge(fewer)).await?;
     until("the end of the MachineSet that is not wanted any more", async || {
@@ -201,9 +203,9 @@ async fn errands(client: &Client) -> Result<()> {
     .await?;
     let objects: Api<ClusterAddon> = Api::namespaced(client.clone(), ERRANDS);
     until("the ClusterAddon", async || Ok(objects.get_opt("errand-elsewhere").await?.is_some())).await?;
-    let addons: Api<Addon> = Api::namespaced(client.clone(), ERRANDS);
     addons.delete("errand", &DeleteParams::default()).await?;
-    until("the end of the Addon", async || Ok(addons.get_opt("errand").await?.is_none())).await?;
+    until("the end of both Addons", async || Ok(addons.list_metadata(&ListParams::default()).await?.items.is_empty()))
+        .await?;
     let jobs: Api<Job> = Api::namespaced(client.clone(), ERRANDS);
     until("the Job of a probe", async || Ok(!jobs.list_metadata(&ListParams::default()).await?.items.is_empty()))
         .await?;

@@ -4,12 +4,17 @@ use kube::KubeSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use super::bundle::BundlePlace;
 use crate::etcd_backup_schedule::ClusterSelector;
 use crate::references::LocalRef;
 
 /// CEL: one place, and what goes with it.
-const PLACE_RULE: &str = "has(self.oci) != has(self.repository) && has(self.name) == has(self.repository)";
-const PLACE_MESSAGE: &str = "source.chart: exactly one of oci, and repository with name, is required: oci: oci://host/path/chart, or repository: https://host/charts and name: chart";
+const PLACE_RULE: &str = "[has(self.oci), has(self.repository), has(self.bundle)].filter(given, given).size() == 1 && has(self.name) != has(self.oci)";
+const PLACE_MESSAGE: &str = "source.chart: exactly one of oci, repository with name, and bundle with name, is required: oci: oci://host/path/chart, or repository: https://host/charts and name: chart";
+const BUNDLE_RULE: &str =
+    "!has(self.bundle) || self.bundle.url.startsWith('https://') || (!has(self.caRef) && !has(self.credentialsRef))";
+const BUNDLE_MESSAGE: &str =
+    "source.chart: caRef and credentialsRef need a bundle with an https URL: a login is never sent over plain HTTP";
 const PLAIN_RULE: &str =
     "has(self.digest) || !((has(self.repository) && self.repository.startsWith('http://')) || self.plainHTTP)";
 const PLAIN_MESSAGE: &str =
@@ -23,6 +28,7 @@ const RELEASE_MESSAGE: &str = "source.chart.releaseName and namespace cannot be 
 #[derive(Serialize, Deserialize, Clone, Debug, PartialEq, Eq, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 #[x_kube(validation = Rule::new(PLACE_RULE).message(PLACE_MESSAGE))]
+#[x_kube(validation = Rule::new(BUNDLE_RULE).message(BUNDLE_MESSAGE))]
 #[x_kube(validation = Rule::new(PLAIN_RULE).message(PLAIN_MESSAGE))]
 #[x_kube(validation = Rule::new(OCI_RULE).message(OCI_MESSAGE))]
 #[x_kube(validation = Rule::new(RELEASE_RULE).message(RELEASE_MESSAGE))]
@@ -38,7 +44,10 @@ pub struct Chart {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 512), regex(pattern = r"^https?://[^\s?#@]+$"))]
     pub repository: Option<String>,
-    /// Name of the chart in the repository.
+    /// An artifact bundle that has the chart: an entry of the kind `chart` with this `name` and `version`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bundle: Option<BundlePlace>,
+    /// Name of the chart in the repository or bundle.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 250), regex(pattern = r"^[A-Za-z0-9][-A-Za-z0-9._]*$"))]
     pub name: Option<String>,
@@ -49,7 +58,8 @@ pub struct Chart {
     )]
     pub version: String,
     /// SHA-256 of the chart's archive, `sha256:` and 64 hexadecimal digits: another archive is refused. Default: what
-    /// the registry or repository has is believed, and shown in `status.release.digest` of each ClusterAddon.
+    /// the registry or repository has is believed, and of a bundle what its index says; it is shown in
+    /// `status.release.digest` of each ClusterAddon.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 71, max = 71), regex(pattern = r"^sha256:[0-9a-f]{64}$"))]
     pub digest: Option<String>,
@@ -77,11 +87,12 @@ pub struct Chart {
     #[serde(default = "default_namespace")]
     #[schemars(length(min = 1, max = 63), regex(pattern = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"))]
     pub namespace: String,
-    /// A Secret with `username` and `password` for the registry or repository. Default: nobody logs in.
+    /// A Secret with `username` and `password` for the registry, repository or bundle; for a bundle `token` (Bearer) will
+    /// do, too. Default: nobody logs in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub credentials_ref: Option<LocalRef>,
     /// A ConfigMap with `ca.crt`, the authorities in PEM that the server's certificate may come from. Default: those
-    /// of the executor's image.
+    /// of the executor's image; for a bundle those of the operator's, too.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ca_ref: Option<LocalRef>,
     /// How long Helm waits for the release's objects and for each hook, and as long again for a roll-back, in seconds,

@@ -3,6 +3,7 @@
 use kube::KubeSchema;
 use serde::{Deserialize, Serialize};
 
+use super::bundle::BundleManifests;
 use super::chart::Chart;
 use crate::references::LocalRef;
 
@@ -19,7 +20,7 @@ const SAME_MESSAGE: &str =
 #[x_kube(validation = Rule::new(KIND_RULE).message(KIND_MESSAGE))]
 #[x_kube(validation = Rule::new(SAME_RULE).message(SAME_MESSAGE))]
 pub struct AddonSource {
-    /// Manifests in ConfigMaps and Secrets of the namespace.
+    /// Manifests in ConfigMaps and Secrets of the namespace, or in an artifact bundle.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub manifests: Option<Manifests>,
     /// A Helm chart.
@@ -31,8 +32,8 @@ pub struct AddonSource {
 #[derive(Serialize, Deserialize, Clone, Debug, PartialEq, Eq, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Manifests {
-    /// ConfigMaps and Secrets, 1 to 16, in the order in which they are applied; the keys of each in alphabetical
-    /// order. CustomResourceDefinitions and Namespaces come before all else.
+    /// ConfigMaps, Secrets and entries of bundles, 1 to 16, in the order in which they are applied; the keys of each in
+    /// alphabetical order. CustomResourceDefinitions and Namespaces come before all else.
     #[schemars(length(min = 1, max = 16))]
     pub from: Vec<ManifestsRef>,
     /// True: each key is a template of minijinja (Jinja2's syntax) that may name the cluster's facts
@@ -41,11 +42,11 @@ pub struct Manifests {
     pub template: bool,
 }
 
-/// A ConfigMap or a Secret.
+/// A ConfigMap, a Secret, or an entry of a bundle.
 #[derive(Serialize, Deserialize, Clone, Debug, PartialEq, Eq, KubeSchema)]
 #[serde(rename_all = "camelCase")]
-#[x_kube(validation = Rule::new("has(self.configMapRef) != has(self.secretRef)")
-    .message("exactly one of configMapRef and secretRef is required"))]
+#[x_kube(validation = Rule::new("[has(self.configMapRef), has(self.secretRef), has(self.bundle)].filter(given, given).size() == 1")
+    .message("exactly one of configMapRef, secretRef and bundle is required"))]
 pub struct ManifestsRef {
     /// A ConfigMap; all keys of its `data`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -53,4 +54,7 @@ pub struct ManifestsRef {
     /// A Secret; all keys of its `data`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secret_ref: Option<LocalRef>,
+    /// An entry of an artifact bundle.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bundle: Option<BundleManifests>,
 }

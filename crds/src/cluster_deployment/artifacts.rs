@@ -31,8 +31,8 @@ pub struct Artifacts {
     /// A Secret with `username` and `password` (Basic), or with `token` (Bearer). Only with an https URL.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub credentials_ref: Option<LocalRef>,
-    /// The packages that machines install from the bundle, and from nowhere else. Absent: they install what they lack
-    /// from the sources that their apt has.
+    /// The packages that machines install from the bundle, and from nowhere else; apt's alone: a machine of the RHEL
+    /// family that lacks one fails. Absent: they install what they lack from the sources that their apt or dnf has.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub os_packages: Option<OsPackages>,
 }

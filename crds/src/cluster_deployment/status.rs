@@ -9,6 +9,7 @@ use super::planned::RolloutPlan;
 use super::restore_from::RestoredFrom;
 use crate::KubernetesVersion;
 use crate::component::ClusterComponent;
+use crate::lock::Operation;
 use crate::references::LocalRef;
 use crate::remediation_policy::RemediationAction;
 use crate::step::Role;
@@ -31,36 +32,6 @@ pub struct ReplicaCounts {
     #[serde(default)]
     #[schemars(length(max = 32))]
     pub summary: String,
-}
-
-/// How a run holds the cluster.
-#[derive(Serialize, Deserialize, Clone, Copy, Debug, PartialEq, Eq, JsonSchema)]
-pub enum LockMode {
-    /// Alone.
-    Exclusive,
-    /// Beside other shared ones on other hosts.
-    Shared,
-    /// Beside any other on other hosts, an exclusive one too: its machines are no part of the cluster yet, or any more.
-    Separate,
-}
-
-/// A run that holds the cluster.
-#[derive(Serialize, Deserialize, Clone, Debug, PartialEq, Eq, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct Operation {
-    /// Name of the PlaybookRun.
-    #[schemars(length(max = 253))]
-    pub run: String,
-    /// Alone, or beside others.
-    pub mode: LockMode,
-    /// The Hosts it works on.
-    #[serde(default)]
-    #[schemars(length(max = 5000), inner(length(max = 63)))]
-    pub hosts: Vec<String>,
-    /// Its token, higher than every one before it in this cluster.
-    pub token: i64,
-    /// When the lock was taken.
-    pub started_at: Time,
 }
 
 /// Where one API server answers.
@@ -135,10 +106,6 @@ pub struct AppliedManifests {
     /// Token of the last run that was taken into account.
     #[serde(default)]
     pub token: i64,
-    /// Of the ConfigMap of `addons.manifestsRef`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(max = 32))]
-    pub addons: Option<String>,
     /// Of the ConfigMap of `networking.plugin.manifestsRef`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 32))]

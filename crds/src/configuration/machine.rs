@@ -66,8 +66,8 @@ pub struct MachineSettings {
     )]
     pub trusted_cas: Vec<String>,
     /// The proxy through which a machine itself downloads: programs and images of the artifact bundle, and packages by
-    /// apt, whose configuration has it as long as the machine is of the cluster. Users' shells and services do not get
-    /// it; containerd has one of its own. Default: none.
+    /// apt, whose configuration has it as long as the machine is of the cluster, or by dnf, which is given it by the
+    /// step alone. Users' shells and services do not get it; containerd has one of its own. Default: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub proxy: Option<Proxy>,
     /// Servers of NTP, names or addresses, by which machines keep their clocks; at most 8. They take the place of those

@@ -10,8 +10,8 @@ use serde_json::Value;
 use crate::addon::{AddonDeletionPolicy, ConflictPolicy};
 use crate::backup_storage::ServerSideAlgorithm;
 use crate::cluster_deployment::{
-    Approval, ContainerRuntimeName, DeletionPolicy, EncryptionProvider, EtcdTopology, FenceReturned, LockMode,
-    PlannedOperation, RecoveryStrategy, TolerationOperator,
+    Approval, ContainerRuntimeName, DeletionPolicy, EncryptionProvider, EtcdTopology, FenceReturned, PlannedOperation,
+    RecoveryStrategy, TolerationOperator,
 };
 use crate::configuration::{CpuManagerPolicy, KubeProxyMode, TopologyManagerPolicy};
 use crate::drift::DriftRepair;
@@ -19,6 +19,7 @@ use crate::etcd_backup::{BackupDeletionPolicy, BackupPhase, VerifyMethod};
 use crate::etcd_restore::RestorePhase;
 use crate::host::{HostKeyPolicy, HostPhase, QuarantineReason};
 use crate::inputs::Severity;
+use crate::lock::LockMode;
 use crate::machine::{DrainReason, MachinePhase};
 use crate::machine_request::{OnDelete, RequestAnswer, RequestedMachineState};
 use crate::machine_set::{DeletionOrder, MachineSetMode};

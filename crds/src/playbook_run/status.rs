@@ -75,9 +75,6 @@ pub struct FrozenSettings {
     /// Of `containerRuntime.registryMirrors`.
     #[schemars(length(max = 32))]
     pub registry_mirrors: String,
-    /// Of the ConfigMap of `addons.manifestsRef`.
-    #[schemars(length(max = 32))]
-    pub addon_manifests: String,
     /// Of the ConfigMap of `networking.plugin.manifestsRef`.
     #[schemars(length(max = 32))]
     pub network_manifests: String,

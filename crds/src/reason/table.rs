@@ -39,9 +39,12 @@ reasons! {
     AddonNotFound Warning [APPLIED READY]
         "An Addon is named that the namespace does not have."
         "Correct the name that the message gives, or create that Addon.";
+    AddonTaken Warning [ADDONS_READY]
+        "An Addon has the name that the Addon of `spec.addons` would have, and is not this ClusterDeployment's."
+        "Delete it, or make it anew under another name.";
     AddonsUnhealthy Warning [ADDONS_READY READY]
-        "CoreDNS or kube-proxy is not rolled out; without kube-proxy, CoreDNS is not."
-        "Look at its Pods in `kube-system`; the message says what is missing.";
+        "CoreDNS, kube-proxy or the Addon of `spec.addons` is not as it is wanted."
+        "Look at what the message names: Pods in `kube-system`, or `kubectl get addons`.";
     AddressNotFound Warning []
         "No interface of the machine has the address."
         "Correct `Host.spec.internalAddress`, or the endpoint's interface.";
@@ -110,7 +113,7 @@ reasons! {
         "Look at the kubelet there, and at the ConfigMap `kube-root-ca.crt` in the Pods' namespaces; it is tried again.";
     AuthoritiesRefused Warning []
         "The machine could not be made to trust the authorities that are configured."
-        "See the message: it ends with what update-ca-certificates said.";
+        "See the message: it ends with what update-ca-certificates or update-ca-trust said.";
     AuthorityEndsInAYear Warning [CERTIFICATES_VALID]
         "An authority of the cluster ends in less than a year; nobody renews it by itself."
         "Rotate it, by the command of the message. See [certificates](operations/certificates.md#rotate-an-authority).";
@@ -191,6 +194,21 @@ reasons! {
     BudgetExhausted Warning [READY REMEDIATION]
         "As many machines as `maxConcurrent` allows are under repair."
         "Nothing: it goes on when one of them is done.";
+    BundleDigestMismatch Warning [APPLIED READY]
+        "A bundle's index, or a file of it, is not the one that was meant; clusters keep what they have."
+        "Find out who has changed it, or correct `indexSHA256`.";
+    BundleEntryNotFound Warning [APPLIED READY]
+        "The bundle has no entry of this name, version and kind."
+        "Add it with `wright bundle add`, or correct the name or the version.";
+    BundleInvalid Warning [APPLIED READY]
+        "The bundle's index, or an entry of it, cannot be read, or is too large."
+        "See the message; make the bundle anew, or split the entry.";
+    BundleNotFetched Warning [APPLIED READY]
+        "The bundle's server does not answer the operator, or refuses it; clusters keep what they have, and it is asked again."
+        "See the message: the URL, the login of `credentialsRef`, the authorities of `caRef`, or the server.";
+    BundleNotSigned Warning [APPLIED READY]
+        "The entry has no signature of the key that `signedBy` gives."
+        "Sign it with `wright bundle add --signing-key`, or find out who has changed it.";
     CIDROverlap Warning [READY]
         "Two of the cluster's networks, or one and its machines, overlap."
         "Choose other ranges in `spec.networking`.";
@@ -1283,6 +1301,9 @@ reasons! {
     RuntimeNotInstalled Warning []
         "The machine lacks the program of a runtime of `configuration.containerd.runtimes`."
         "Install the program that the message names, or correct its path.";
+    SELinuxFailed Warning []
+        "What SELinux needs could not be set on the machine: a label of a file, or a boolean of its policy."
+        "See the message. See [hosts](operations/hosts.md#machines-of-the-rhel-family).";
     Same Normal [IDENTITY_VERIFIED]
         "It is the machine that was claimed."
         "";
@@ -1471,7 +1492,7 @@ reasons! {
         "See the message; correct `spec.executor.pod`, or make room.";
     UnsupportedDistribution Warning []
         "The machine has no distribution that is supported."
-        "Install Debian or Ubuntu.";
+        "Install Debian, Ubuntu, or RHEL 9 or one of its family. See [platforms](platforms.md).";
     UpToDate Normal [UP_TO_DATE]
         "Every machine has what is wanted."
         "";

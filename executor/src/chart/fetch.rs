@@ -8,6 +8,7 @@ use k8s_openapi::ByteString;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
+use super::download;
 use super::failure::Failure;
 use super::files::write;
 use super::helm::{Helm, REGISTRY, REPOSITORIES};
@@ -37,6 +38,11 @@ pub(super) async fn fetch(
     let authorities = authorities.map(|file| file.to_string_lossy().into_owned());
     let into = directory.to_string_lossy();
     let mut arguments = vec!["--version", &chart.version, "--destination", &into];
+    if let Some(url) = &chart.archive {
+        let bytes = helm.within(download::download(url, secrets)).await?;
+        let file = write(&directory, "chart.tgz", &bytes).map_err(failed)?;
+        return held(Archive { digest: digest(&file).map_err(failed)?, file }, url, chart);
+    }
     let source = match (&chart.oci, &chart.repository, &chart.name) {
         (Some(oci), ..) => {
             write(place, REGISTRY, logins(oci, secrets).to_string().as_bytes()).map_err(failed)?;
@@ -60,10 +66,16 @@ pub(super) async fn fetch(
     helm.must(&arguments, Reason::ChartNotFetched).await?;
     let file = archive(&directory).map_err(failed)?;
     let digest = digest(&file).map_err(failed)?;
-    match chart.digest.as_ref().filter(|wanted| **wanted != digest) {
-        None => Ok(Archive { file, digest }),
+    held(Archive { file, digest }, &source, chart)
+}
+
+/// The archive, if it is the one that is wanted.
+fn held(archive: Archive, source: &str, chart: &ChartPlace) -> Result<Archive, Failure> {
+    match chart.digest.as_ref().filter(|wanted| **wanted != archive.digest) {
+        None => Ok(archive),
         Some(wanted) => {
-            let message = format!("the archive of {source} {} is {digest}, and {wanted} is wanted", chart.version);
+            let (version, digest) = (&chart.version, &archive.digest);
+            let message = format!("the archive of {source} {version} is {digest}, and {wanted} is wanted");
             Err(Failure::new(Reason::ChartDigestMismatch, message))
         }
     }
@@ -93,12 +105,14 @@ fn repositories(url: &str, authorities: Option<&str>, secrets: &Secrets) -> Valu
     })
 }
 
-fn login(secrets: &Secrets) -> Option<(String, String)> {
-    let text = |name: &str| {
-        let value = secrets.get(name).map(without_newline)?;
-        std::str::from_utf8(value).ok().map(str::to_owned)
-    };
-    text(USERNAME_FILE).zip(text(PASSWORD_FILE))
+pub(super) fn login(secrets: &Secrets) -> Option<(String, String)> {
+    text(secrets, USERNAME_FILE).zip(text(secrets, PASSWORD_FILE))
+}
+
+/// A secret of one line.
+pub(super) fn text(secrets: &Secrets, name: &str) -> Option<String> {
+    let value = secrets.get(name).map(without_newline)?;
+    std::str::from_utf8(value).ok().map(str::to_owned)
 }
 
 /// The one archive in the directory.

@@ -77,6 +77,17 @@ impl Helm {
         ran.succeeded.then_some(ran.answer)
     }
 
+    /// What is done beside Helm, given up when we have to end.
+    pub async fn within<T>(&mut self, work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+        tokio::select! {
+            done = work => done,
+            stop = self.stops.next(), if self.stopped.is_none() => {
+                self.stopped = Some(stop);
+                Err(Failure::new(Reason::ChartNotFetched, "it was interrupted while the chart was fetched"))
+            }
+        }
+    }
+
     fn failure(&self, ran: &Ran, reason: Reason) -> Failure {
         let said: Vec<&str> = ran.said.iter().map(String::as_str).collect();
         let begin = said.iter().rposition(|line| line.starts_with("Error:"));

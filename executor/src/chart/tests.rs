@@ -111,3 +111,40 @@ async fn a_release_is_uninstalled_and_what_cannot_be_read_is_refused() {
     assert_eq!(calls, ["uninstall agent --namespace n --ignore-not-found --wait --timeout 60s"]);
     assert_eq!(ran(place.path(), json!({"verb": "Guess"})).await.0, 10);
 }
+
+/// A server of one file, and the heads of the requests that it was sent.
+async fn served(body: &'static str) -> (String, std::sync::Arc<std::sync::Mutex<Vec<String>>>) {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/bundle/files/agent-1.0.0.tgz", listener.local_addr().unwrap());
+    let heads = std::sync::Arc::<std::sync::Mutex<Vec<String>>>::default();
+    let seen = heads.clone();
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let mut head = vec![0; 4096];
+            let read = stream.read(&mut head).await.unwrap();
+            seen.lock().unwrap().push(String::from_utf8_lossy(&head[..read]).into_owned());
+            let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\nconnection: close\r\n\r\n", body.len());
+            stream.write_all(format!("{head}{body}").as_bytes()).await.unwrap();
+        }
+    });
+    (url, heads)
+}
+
+#[tokio::test]
+async fn a_chart_of_a_bundle_is_downloaded_with_the_login_and_held_to_its_digest() {
+    let place = world("exit 0");
+    std::fs::write(place.path().join("inputs/token"), "correct-horse\n").unwrap();
+    let (url, heads) = served("chart").await;
+    let chart = |digest: &str| json!({"archive": url, "name": "agent", "version": "1.0.0", "digest": digest});
+    let (_, report, calls) = ran(place.path(), json!({"chart": chart(DIGEST)})).await;
+    assert_eq!(report["reason"], "ChartDigestMismatch", "{report}");
+    assert!(calls.iter().all(|call| !call.starts_with("upgrade")), "{calls:?}");
+    let of_chart = "sha256:cc57fc1903e444cf6a726490b43b27ee9f87facc037f86872201847c565b45fb";
+    let (_, report, calls) = ran(place.path(), json!({"chart": chart(of_chart)})).await;
+    assert_eq!(report["succeeded"], true, "{report}");
+    assert!(calls.iter().all(|call| !call.starts_with("pull") && !call.contains("correct-horse")), "{calls:?}");
+    assert!(heads.lock().unwrap().iter().all(|head| head.contains("authorization: Bearer correct-horse\r\n")));
+    let chart = json!({"archive": "http://127.0.0.1:9/a.tgz", "name": "agent", "version": "1.0.0", "digest": DIGEST});
+    assert_eq!(ran(place.path(), json!({ "chart": chart })).await.1["reason"], "ChartNotFetched");
+}

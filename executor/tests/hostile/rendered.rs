@@ -31,7 +31,6 @@ pub fn playbook(roles: &str) -> String {
         "etcd_environment",
         "preflight_artifacts",
         "prepare_cluster",
-        "addon_manifests",
         "network_manifests",
         "preflight_ignore",
         "artifacts_url",
@@ -63,7 +62,7 @@ pub fn variables(text: &str) -> (Value, Value) {
         "kube_ca_cert_hash": text, "kube_control_plane_first": text, "control_plane_initialized": false, "etcd_topology": "dedicated",
         "etcd_members": [{"name": "m", "host": text, "peer_url": text, "client_url": text}], "etcd_client_endpoints": [text],
         "etcd_cluster_token": text, "containerd_registries_mirrors": [{"prefix": text, "mirrors": [{"host": text, "capabilities": [text]}]}],
-        "artifacts_url": text, "addon_manifests": manifests, "network_manifests": manifests, "preflight_ignore": [text],
+        "artifacts_url": text, "network_manifests": manifests, "preflight_ignore": [text],
         "containerd_version": text, "etcd_version": text, "bin_dir": text, "kube_image_repo": text, "smoke_test_image": text,
         "kube_apiserver_extra_args": [{"name": "v", "value": text}],
         "kubelet_installed": {"versions": {(format!("{text}/coredns/coredns")): text}},
@@ -109,7 +108,6 @@ pub fn assert_literal(rendered: &Value, text: &str) {
     contains(rendered, "/etcd_environment", &format!("\nETCD_ADVERTISE_CLIENT_URLS={text}\n"));
     contains(rendered, "/etcd_environment", &format!(",https://{text}:2379\n"));
     check("/prepare_cluster", json!({"identity": text, "name": text, "pod_cidr": text}));
-    check("/addon_manifests", json!([{"name": text, "content": text}]));
     check("/network_manifests", json!([{"name": text, "content": text}]));
     check("/preflight_ignore", json!([text]));
     check("/artifacts_url", json!(text));

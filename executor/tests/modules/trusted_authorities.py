@@ -1,9 +1,10 @@
 """Authorities are trusted for as long as they are configured, and containerd is restarted once it has yet to read them.
 
-systemd and the distribution's program are stand-ins."""
+Once as Debian and Ubuntu have it, once as RHEL 9 and its family. systemd and the distributions' programs are stand-ins."""
 
 import os
 import pathlib
+import subprocess
 import sys
 import time
 
@@ -11,17 +12,25 @@ from ansible_collections.clusterwright.cluster.plugins.module_utils import comma
 from ansible_collections.clusterwright.cluster.plugins.module_utils.failure import StepFailure
 
 PLACE = pathlib.Path(sys.argv[1])
-FOLDER = PLACE / "certificates"
-trusted_authorities.FOLDER = str(FOLDER)
-trusted_authorities.BUNDLE = str(PLACE / "bundle.crt")
-command.PATH = f"{PLACE}/bin:{command.PATH}"
+if len(sys.argv) == 2:
+    for family in ("debian", "rhel"):
+        (PLACE / family).mkdir()
+        subprocess.run([sys.executable, sys.argv[0], PLACE / family, family], check=True)
+    sys.exit()
+FOLDER, BUNDLE, GOING = PLACE / "certificates", PLACE / "bundle.crt", PLACE / "going"
 for name in ("bin", "certificates"):
     (PLACE / name).mkdir()
+# Of the RHEL family every file counts, whatever its name, and what is made of them has its lines broken otherwise.
+PROGRAM, READS, GOES = {
+    "debian": ("update-ca-certificates", f"cat {FOLDER}/*.crt", FOLDER),
+    "rhel": ("update-ca-trust", f"cat {FOLDER}/* | sed -E 's/^(A{{5}}|B{{5}})(.+)/\\1\\n\\2/; /CA:FALSE/,$d'", GOING),
+}[sys.argv[2]]
+trusted_authorities.STORES = (trusted_authorities.Store(PROGRAM, str(FOLDER), str(BUNDLE), str(GOES)),)
+command.PATH = f"{PLACE}/bin:/usr/bin:/bin"
 (FOLDER / "another.crt").write_text("ANOTHER\n", encoding="ascii")
-PROGRAM = PLACE / "bin" / "update-ca-certificates"
 FAILS = f"[ -e {PLACE}/fails ] && {{ echo no room >&2; exit 1; }}"
-PROGRAM.write_text(f"#!/bin/sh\n{FAILS}\ncat {FOLDER}/*.crt > {PLACE}/bundle.crt\n", encoding="ascii")
-PROGRAM.chmod(0o755)
+(PLACE / "bin" / PROGRAM).write_text(f"#!/bin/sh\n{FAILS}\n{READS} > {BUNDLE}\n", encoding="ascii")
+(PLACE / "bin" / PROGRAM).chmod(0o755)
 A, B = (f"-----BEGIN CERTIFICATE-----\n{letter * 20}\n-----END CERTIFICATE-----" for letter in "AB")
 STARTED = {"at": time.monotonic() - 100, "restarts": 0, "active": "active"}
 
@@ -36,10 +45,11 @@ units.systemctl = restart
 
 
 def bundle() -> str:
-    return pathlib.Path(trusted_authorities.BUNDLE).read_text(encoding="ascii")
+    """Its certificates as they were given."""
+    return BUNDLE.read_text(encoding="ascii").replace("AAAAA\nA", "AAAAAA").replace("BBBBB\nB", "BBBBBB")
 
 
-assert trusted_authorities.apply([], False) == [] and STARTED["restarts"] == 0 and not os.path.exists(trusted_authorities.BUNDLE)
+assert trusted_authorities.apply([], False) == [] and STARTED["restarts"] == 0 and not BUNDLE.exists()
 assert len(trusted_authorities.apply([A, B], True)) == 2 and not trusted_authorities.ours()
 trusted_authorities.apply([A, B], False)
 assert A in bundle() and B in bundle() and "ANOTHER" in bundle() and STARTED["restarts"] == 1
@@ -56,7 +66,7 @@ try:
 except StepFailure as failure:
     assert failure.reason == "AuthoritiesRefused" and "no room" in failure.message
 (PLACE / "fails").unlink()
-assert trusted_authorities.apply([A, B], True) == [trusted_authorities.BUNDLE]
+assert trusted_authorities.apply([A, B], True) == [str(BUNDLE)]
 trusted_authorities.apply([A, B], False)
 assert A in bundle() and STARTED["restarts"] == 3
 (PLACE / "fails").touch()
@@ -74,6 +84,15 @@ assert trusted_authorities.apply([A, B], False) == [trusted_authorities.CONTAINE
 # A machine that has no containerd yet.
 STARTED.update(active="inactive", at=0)
 assert trusted_authorities.apply([A], False) and STARTED["restarts"] == 6
+
+if PROGRAM == "update-ca-trust":
+    # It leaves out a certificate that is no authority's, and says nothing.
+    try:
+        trusted_authorities.apply([A, "CA:FALSE\n" + B], False)
+        raise AssertionError("it was made")
+    except StepFailure as failure:
+        assert failure.reason == "AuthoritiesRefused" and "no authority's" in failure.message, failure.message
+    trusted_authorities.apply([A], False)
 
 trusted_authorities.forget()
 assert bundle() == "ANOTHER\n" and not trusted_authorities.ours()

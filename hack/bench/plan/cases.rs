@@ -10,9 +10,11 @@ use plan::claims::{Share, Shares};
 use plan::host::HostObserved;
 use plan::{claims, cluster_deployment, host, machine, machine_set};
 
+use crate::addons;
 use crate::fleet::{Fleet, Phase, Shape};
 
-type Call = Box<dyn Fn()>;
+/// What is measured.
+pub type Call = Box<dyn Fn()>;
 
 /// One planner with fleets of one shape.
 pub struct Case {
@@ -26,6 +28,8 @@ const RUNNING: Shape = Shape { phase: Phase::Running, ..CLAIMING };
 
 /// One call places the whole fleet.
 pub const CASES: &[Case] = &[
+    Case { name: "addon::plan, two Addons on all clusters", build: |size| addons::first_of_two(size, false) },
+    Case { name: "addon::plan, two Addons being deleted", build: |size| addons::first_of_two(size, true) },
     Case { name: "claims::Shares, clusters of 10", build: |size| shares(CLAIMING, size) },
     Case {
         name: "claims::Shares, clusters of 10, spread by rack",
@@ -182,6 +186,7 @@ fn cluster_deployment(shape: Shape, size: usize) -> Result<Call, Box<dyn Error>>
             backups: &[],
             restoring: &restoring,
             cluster: None,
+            addon: None,
             forgotten_nodes: None,
             manifests: &fleet.manifests,
             etcd_client: None,

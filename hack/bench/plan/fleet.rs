@@ -57,7 +57,6 @@ impl Fleet {
             shared_hosts: Vec::new(),
             runs: Vec::new(),
             manifests: Manifests {
-                addons: Some("none".into()),
                 network: Some("none".into()),
                 files: Some(BTreeMap::new()),
                 registries: Some(BTreeMap::new()),

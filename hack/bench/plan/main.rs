@@ -1,9 +1,11 @@
 //! How the cost of the planners grows with the fleet: the time of one call with 100, 1 000 and 10 000 Machines and as
-//! many Hosts, and from one size to the next. Nothing is asserted: times are this machine's, growth is the planner's.
+//! many Hosts, or so many clusters of an Addon, and from one size to the next. Nothing is asserted: times are this
+//! machine's, growth is the planner's.
 //!
 //! `cargo bench --package plan --bench growth -- [--sizes N,N...] [--rounds N] [WORD...]`; with words, only the cases
 //! that have all of them in their names.
 
+mod addons;
 mod cases;
 mod fleet;
 mod timing;
@@ -42,10 +44,7 @@ fn options() -> Result<Options, Box<dyn Error>> {
 
 fn main() -> Result<(), Box<dyn Error>> {
     let options = options()?;
-    println!(
-        "{:<58} {:>8} {:>11} {:>11}  growth: median (least to most)",
-        "planner", "machines", "a call", "a machine"
-    );
+    println!("{:<58} {:>8} {:>11} {:>11}  growth: median (least to most)", "planner", "objects", "a call", "an object");
     let is_wanted = |case: &&Case| options.words.iter().all(|word| case.name.contains(word.as_str()));
     for case in CASES.iter().filter(is_wanted) {
         measure(case, &options)?;

@@ -62,6 +62,9 @@ pub struct Artifact {
     /// Of an image from a registry: the digest of its manifest there, e.g. `sha256:abbe...`.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub manifest: String,
+    /// Of a chart or of manifests: who has added it, Ed25519 in base64.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub signature: String,
     #[serde(flatten)]
     others: BTreeMap<String, Value>,
 }
@@ -80,6 +83,10 @@ pub enum Kind {
     Package,
     /// What tells apt of such packages: the list, the signed release, the key.
     Repository,
+    /// The archive of a chart, which an Addon installs.
+    Chart,
+    /// Manifests, which an Addon applies.
+    Manifests,
     /// Something that machines do not take by name, and leave alone.
     #[serde(untagged)]
     Other(String),
@@ -192,6 +199,7 @@ impl Artifact {
             sha256: file.1,
             source: String::new(),
             manifest: String::new(),
+            signature: String::new(),
             others: BTreeMap::new(),
         }
     }

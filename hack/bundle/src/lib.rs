@@ -1,6 +1,7 @@
 //! The artifact bundle: everything that machines take, in one directory with an index of sizes and digests. The format
 //! is described in `docs/bundle-format.md`. Nothing here uses the network.
 
+pub mod addons;
 pub mod catalogue;
 pub mod checksums;
 pub mod diff;

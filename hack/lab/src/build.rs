@@ -10,7 +10,7 @@ use crate::cache::Cache;
 use crate::images::ours::Foundation;
 use crate::images::release::{self, Release};
 use crate::images::scratch;
-use crate::programs::{CHANGES, COMPONENTS, Component, Programs, STORAGES, UPGRADES, go};
+use crate::programs::{ADDONS, CHANGES, COMPONENTS, Component, Programs, STORAGES, UPGRADES, go};
 use crate::progress::Progress;
 use crate::{bundle, cargo, prerequisites, rootfs};
 
@@ -21,6 +21,8 @@ pub enum BuildCommand {
     Programs,
     /// The S3 server that `make backups` uses beside versitygw, from its Go module; `all` leaves it out
     Storages,
+    /// What `make addons` gives to clusters, from its Go module, and its image; `all` leaves it out
+    Addons,
     /// The root filesystem of the lab's machines
     Rootfs,
     /// Image archives: Kubernetes', CoreDNS, pause, busybox, and our operator and executor
@@ -58,6 +60,11 @@ fn blocking(command: &BuildCommand) -> Result<()> {
     let programs = Programs::from_env(&cache);
     match command {
         BuildCommand::Storages => go::build(STORAGES, &cache, &programs, &progress),
+        BuildCommand::Addons => {
+            rootfs::machine::build(&cache, &progress)?;
+            go::build(ADDONS, &cache, &programs, &progress)?;
+            scratch::build(ADDONS, &cache, &programs, &progress)
+        }
         BuildCommand::Programs => go::build(COMPONENTS, &cache, &programs, &progress),
         BuildCommand::Rootfs => rootfs::machine::build(&cache, &progress),
         BuildCommand::Images(options) => images(options, &cache, &programs, &progress),

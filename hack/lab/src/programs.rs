@@ -137,6 +137,19 @@ pub const STORAGES: &[Component] = &[Component {
     minor: None,
 }];
 
+/// What `make addons` needs beside them: what clusters get as an add-on. It is in no bundle.
+pub const ADDONS: &[Component] = &[Component {
+    name: "metrics-server",
+    version: "0.9.0",
+    folder: "metrics-server-0.9",
+    module: "sigs.k8s.io/metrics-server",
+    programs: &[("metrics-server", "sigs.k8s.io/metrics-server/cmd/metrics-server")],
+    cgo: false,
+    tags: "",
+    variables: &[("k8s.io/client-go/pkg/version.gitVersion", "v{v}")],
+    minor: None,
+}];
+
 /// What a test of an upgrade needs beside them: an older minor of Kubernetes, and the etcd that goes with it.
 pub const UPGRADES: &[Component] =
     &[kubernetes("1.34.4", "kubernetes-1.34"), etcd("3.6.14", "etcd-3.6.14", Some("1.34"))];
@@ -193,7 +206,7 @@ const fn kubernetes(version: &'static str, folder: &'static str) -> Component {
 }
 
 fn all() -> impl Iterator<Item = &'static Component> {
-    COMPONENTS.iter().chain(STORAGES).chain(UPGRADES).chain(CHANGES)
+    COMPONENTS.iter().chain(STORAGES).chain(ADDONS).chain(UPGRADES).chain(CHANGES)
 }
 
 /// The first component of this name: Kubernetes is the minor that the lab itself runs.
@@ -245,7 +258,12 @@ impl Programs {
             .find(|it| it.programs.iter().any(|(name, _)| *name == program))
             .with_context(|| format!("no component has a program {program}"))?;
         let path = self.path(owner, program);
-        let built_by = if STORAGES.iter().any(|it| it.name == owner.name) { "storages" } else { "programs" };
+        let is_of = |components: &[Component]| components.iter().any(|it| it.name == owner.name);
+        let built_by = match (is_of(STORAGES), is_of(ADDONS)) {
+            (true, _) => "storages",
+            (_, true) => "addons",
+            _ => "programs",
+        };
         path.is_file()
             .then_some(())
             .with_context(|| format!("{} is missing: run `lab build {built_by}`", path.display()))?;

@@ -11,6 +11,7 @@ use clap::{Subcommand, ValueEnum};
 use crate::download::PARTIAL;
 
 mod add;
+mod addons;
 mod create;
 mod import;
 mod inspect;
@@ -18,6 +19,7 @@ mod packages;
 mod prune;
 mod push;
 mod serve;
+mod signature;
 
 /// Make, check, change, carry and serve artifact bundles.
 #[derive(Debug, Subcommand)]
@@ -28,7 +30,7 @@ pub enum BundleCommand {
     Verify(inspect::Verify),
     /// Say what differs between two bundles; exits with 1 if something does
     Diff(inspect::Diff),
-    /// Add a component, an image, packages, or programs that were built elsewhere
+    /// Add a component, an image, packages, programs that were built elsewhere, or what Addons install
     #[command(subcommand)]
     Add(add::Add),
     /// Remove what is not needed any more

@@ -1,8 +1,10 @@
 //! Addon: decides which clusters have it, and which revision of it each of them may have now.
 
+pub mod bundle;
 pub mod chart;
 mod objects;
 mod observed;
+mod ordered_removal;
 mod problem;
 pub mod revision;
 pub mod rollout;
@@ -19,6 +21,7 @@ use crate::{Next, Plan};
 use objects::{actions, deletions};
 use observed::Selected;
 pub use observed::{Action, Content, Observed};
+use ordered_removal::Order;
 pub use problem::Problem;
 use rollout::{Decision, Hold, Member, Standing, decide};
 use selection::{before, labels, selects};
@@ -148,14 +151,16 @@ fn member(one: &Selected<'_>, revision: &str) -> Member {
 /// An Addon that is deleted goes after its ClusterAddons.
 fn removal(observed: &Observed<'_>, ours: &[&ClusterAddon]) -> Plan<Action, AddonStatus> {
     let addon = observed.addon;
-    let mut actions = deletions(addon, ours.iter().copied());
+    let order = Order::new(observed);
+    let held = ours.iter().find_map(|there| Some((*there, order.goes_first(there)?)));
+    let mut actions = deletions(addon, ours.iter().copied().filter(|there| order.goes_first(there).is_none()));
     if ours.is_empty() && addon.has_finalizer(finalizer::ADDON) {
         // One made anew under its name keeps the same revisions.
         let kept = addon.status.as_ref().map(|status| status.revisions.as_slice()).unwrap_or_default();
         actions.extend(kept.iter().cloned().map(Action::Forget));
         actions.push(Action::RemoveFinalizer);
     }
-    let status = status::of_removal(observed, ours);
+    let status = status::of_removal(observed, ours, held);
     let waits_for = status.message.clone().filter(|_| !ours.is_empty());
     Plan { actions, status, next: Next::OnChange, waits_for }
 }

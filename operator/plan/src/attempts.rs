@@ -4,6 +4,7 @@ mod made;
 mod outcome;
 mod retry;
 mod retry_decision;
+mod terms;
 
 use std::collections::BTreeMap;
 
@@ -19,6 +20,7 @@ pub use made::{Attempt, last, next_number, owned_by, reason_of, said, was_paused
 pub use outcome::{Failure, Outcome, outcome, why_halted};
 pub use retry::{asked, asked_retry, names_generation, next_retry, next_value};
 pub use retry_decision::{Policy, RetryDecision, Stops, backoff, retry_decision};
+pub use terms::Terms;
 
 /// The Machine that a Host was in a run, and the retry that a person asked for, if that is why it was tried.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -47,6 +49,12 @@ pub fn is_about(run: &PlaybookRun, uid: &str) -> bool {
 /// How often the same was tried before the run.
 pub fn attempt_of(run: &PlaybookRun) -> i32 {
     number(run, annotation::ATTEMPT).map_or(0, |number| i32::try_from(number).unwrap_or(i32::MAX))
+}
+
+/// The number of the attempt after all of these.
+pub fn number_after<'r>(runs: impl IntoIterator<Item = &'r PlaybookRun>) -> i32 {
+    let numbers = runs.into_iter().map(|run| attempt_of(run).saturating_add(1));
+    numbers.max().unwrap_or_default()
 }
 
 /// What the ClusterDeployment wanted when the run was made, as a digest.

@@ -1,6 +1,7 @@
 //! ClusterAddon: what is applied to one cluster, put back, and removed, and whether it is healthy.
 
 mod action;
+mod adoption;
 mod apply;
 pub mod chart;
 pub mod checks;
@@ -24,7 +25,7 @@ use crate::message::count;
 use crate::{Next, Plan};
 pub use action::Action;
 use action::Planned;
-use apply::Work;
+use apply::{Work, Write};
 use chart::PreparedChart;
 pub use observed::{Contact, DocumentSeen, Leftover, Observed, Seen, State, Trial, Wanted, is_same, leftovers};
 use pace::{ASK_AGAIN_SECONDS, next, resync};
@@ -137,11 +138,16 @@ fn actions(observed: &Observed<'_>, prepared: &Prepared, work: &Work) -> Vec<Act
     let apply: Vec<Action> = work
         .now
         .iter()
-        .map(|step| Action::Apply {
-            index: step.index,
-            object: step.object.clone(),
-            manifest: Box::new(prepared.documents[step.index].manifest(&step.object)),
-            force: step.force,
+        .map(|step| match &step.write {
+            Write::Adopt(patch) => {
+                Action::Adopt { index: step.index, object: step.object.clone(), patch: patch.clone() }
+            }
+            Write::Apply { force } => Action::Apply {
+                index: step.index,
+                object: step.object.clone(),
+                manifest: Box::new(prepared.documents[step.index].manifest(&step.object)),
+                force: *force,
+            },
         })
         .collect();
     // Also where all that is wanted was there already.

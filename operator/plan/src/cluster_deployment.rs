@@ -15,13 +15,14 @@ mod endpoint;
 mod etcd_version;
 mod external_etcd;
 pub mod fencing;
+mod formed_cluster;
 pub mod former;
 mod gates;
 mod gathering;
 pub mod key_transfer;
 mod lane;
 mod last_looks;
-pub mod lock;
+mod lock;
 mod machine;
 mod observed;
 mod operations;
@@ -45,7 +46,6 @@ mod state;
 mod store;
 mod summary;
 mod surge;
-mod tokens;
 mod tried;
 mod turn;
 mod up_to_date;
@@ -54,18 +54,16 @@ mod wanted_upgrade;
 
 use crds::ObjectExt;
 use crds::names::finalizer;
-use crds::step::{Effect, Intent, LockUse};
-use crds::{ClusterDeploymentStatus, EtcdRestore, Machine};
+use crds::{ClusterDeploymentStatus, Machine};
 
-use crate::etcd_restore::lets_backup_begin;
+use crate::lock::Lock;
+use crate::lock::tokens::Tokens;
 use crate::{Next, Plan};
 pub use action::Action;
-use lock::Lock;
 pub use observed::Observed;
 use proposal::Round;
 use prune_runs::prune;
 use state::ClusterState;
-use tokens::Tokens;
 
 /// Decides.
 pub fn plan(observed: &Observed<'_>) -> Plan<Action, ClusterDeploymentStatus> {
@@ -80,8 +78,8 @@ pub fn plan(observed: &Observed<'_>) -> Plan<Action, ClusterDeploymentStatus> {
     state.outdated = operations::configure::due(&state);
     state.drifted = drifted::due(&state);
     state.rollout = rollout::look::look(&state);
-    let tokens = tokens::find(&state);
-    let lock = grant(&state, &tokens);
+    let tokens = lock::last_token(&state);
+    let lock = lock::grant(&state, &tokens);
     let mut plan = match observed.deployment.metadata.deletion_timestamp {
         Some(_) => delete(&state, &lock, &tokens),
         None => keep(&state, lock, tokens),
@@ -99,7 +97,8 @@ fn delete(state: &ClusterState<'_>, lock: &Lock, tokens: &Tokens) -> Plan<Action
     };
     let status = conditions::deleting(state, lock, tokens, &deletion, verdict.as_ref());
     let lost = tokens.lost();
-    let mut actions = lost.map(|lost| lost.actions.clone()).unwrap_or_default();
+    let probe = lost.and_then(|lost| lost.probe.clone());
+    let mut actions: Vec<Action> = probe.map(Action::CreateRun).into_iter().collect();
     actions.extend(operations::compare_store::adopt(state));
     actions.extend(deletion.actions);
     actions.extend(prune(state, lock, operations::kept(state)));
@@ -125,34 +124,6 @@ fn keep(state: &ClusterState<'_>, lock: Lock, tokens: Tokens) -> Plan<Action, Cl
         next: round.requeue,
         waits_for,
     }
-}
-
-fn grant(state: &ClusterState<'_>, tokens: &Tokens) -> Lock {
-    let deployment = state.deployment;
-    let deleting = deployment.is_deleting();
-    let status = deployment.status.clone().unwrap_or_default();
-    let workers = lock::Workers::new(state.observed.machines, state.installed.is_some());
-    let claimants: Vec<lock::Claimant> = state
-        .observed
-        .runs
-        .iter()
-        .filter(|run| run.spec.intent.spec().lock != LockUse::None)
-        .map(|run| {
-            let cleans = run.spec.intent.spec().effect == Effect::Removes;
-            // What is cleaned, or about to be, is not worked on any more.
-            let goes = || run.spec.hosts.iter().any(|host| state.is_leaving(host));
-            let is_held = deployment.spec.paused
-                || state.comparison.holds()
-                || !cleans && pki::are_to_come(state)
-                || rollout::gate::supersedes(state, run);
-            let may_start = !is_held && (cleans || !(deleting || goes()));
-            let takes_backup = run.spec.intent == Intent::Backup;
-            let lets = |restore: &&EtcdRestore| !takes_backup || lets_backup_begin(restore, run);
-            let may_start = may_start && state.observed.restores.iter().all(lets);
-            lock::Claimant::new(run, &workers, may_start)
-        })
-        .collect();
-    lock::decide(&status.operations, tokens.last(), &claimants, state.observed.now)
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ mod quorum;
 
 use crds::ObjectExt;
 use crds::step::Role;
-use crds::{ClusterDeployment, Machine, PlaybookRun};
+use crds::{Machine, PlaybookRun};
 use jiff::Timestamp;
 
 pub(crate) use forgotten::title as title_of_forgotten;
@@ -18,7 +18,7 @@ pub(crate) use health::is_healthy;
 pub(crate) use history::knows_of;
 pub(crate) use membership::EtcdMembership;
 
-use crate::lifecycle::is_installed;
+use crate::formed_cluster::FormedCluster;
 use crate::provisioning;
 pub use health::is_out;
 
@@ -41,10 +41,10 @@ pub enum Departure {
 pub fn out_of_etcd_at(
     machine: &Machine,
     machines: &[&Machine],
-    deployment: &ClusterDeployment,
+    cluster: FormedCluster<'_>,
     runs: &[&PlaybookRun],
 ) -> Option<Timestamp> {
-    let membership = EtcdMembership::new(&machine.spec.cluster_name, machines, deployment, runs);
+    let membership = EtcdMembership::new(machines, cluster, runs);
     membership.left_at(machine)
 }
 
@@ -52,18 +52,17 @@ pub fn out_of_etcd_at(
 pub fn decide(
     machine: &Machine,
     machines: &[&Machine],
-    deployment: &ClusterDeployment,
+    cluster: FormedCluster<'_>,
     runs: &[&PlaybookRun],
 ) -> Departure {
-    let goes_on = !deployment.is_deleting();
     if machine.spec.role == Role::Worker
-        || !goes_on
-        || !is_installed(deployment)
+        || cluster.is_deleting
+        || !cluster.is_installed
         || !provisioning::was_touched(machine, runs)
     {
         return Departure::NotAMember;
     }
-    let membership = EtcdMembership::new(&machine.spec.cluster_name, machines, deployment, runs);
+    let membership = EtcdMembership::new(machines, cluster, runs);
     let is_member = membership.is_of_etcd(machine);
     if is_member && membership.has_left(machine) {
         return Departure::Left;
@@ -81,5 +80,45 @@ pub fn decide(
         Some(why) => Departure::WaitingForTurn(why),
         None if is_member => Departure::MayGo,
         None => Departure::NotAMember,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crds::Machine;
+
+    use super::{Departure, decide};
+    use crate::formed_cluster::FormedCluster;
+    use crate::formed_cluster::fixtures::PLANE;
+
+    fn machine(name: &str, cluster: &str, leaves: bool) -> Machine {
+        let deleted = if leaves { ", deletionTimestamp: 2026-01-02T00:00:00Z" } else { "" };
+        serde_yaml::from_str(&format!(
+            "{{apiVersion: clusterwright.dev/v1alpha1, kind: Machine, metadata: {{name: {name}, namespace: fleet, uid: {name}{deleted}}}, spec: {{clusterName: {cluster}, role: control-plane, kubernetesVersion: 1.35.4}}, status: {{provisionedAt: 2026-01-01T00:00:00Z, conditions: [{{type: NodeReady, status: 'True', reason: Ready, message: '', lastTransitionTime: 2026-01-01T00:00:00Z}}]}}}}"
+        ))
+        .unwrap()
+    }
+
+    #[test]
+    fn a_member_leaves_whatever_forms_its_cluster_while_that_lets_it() {
+        let decide = |cluster: FormedCluster<'_>, machines: &[Machine]| {
+            decide(&machines[0], &machines.iter().collect::<Vec<_>>(), cluster, &[])
+        };
+        let three = [machine("a", "plane", true), machine("b", "plane", false), machine("c", "plane", false)];
+        assert_eq!(decide(PLANE, &three), Departure::MayGo);
+        let waits = |cluster, machines: &[Machine], expected: &str| match decide(cluster, machines) {
+            Departure::WaitingForTurn(why) => assert!(why.contains(expected), "{why}"),
+            other => panic!("{other:?}"),
+        };
+        waits(FormedCluster { is_paused: true, ..PLANE }, &three, "cluster plane is paused");
+        waits(PLANE, &three[..2], "QuorumRisk: without it the cluster has 1 control-plane machine");
+        waits(PLANE, &three[..1], "it is the only control-plane machine");
+        let other = [machine("a", "plane", true), machine("b", "elsewhere", false), machine("c", "elsewhere", false)];
+        waits(PLANE, &other, "it is the only control-plane machine");
+        for gone in [FormedCluster { is_deleting: true, ..PLANE }, FormedCluster { is_installed: false, ..PLANE }] {
+            assert_eq!(decide(gone, &three[..1]), Departure::NotAMember);
+        }
+        let of_others = FormedCluster { etcd_role: None, ..PLANE };
+        assert_eq!(decide(of_others, &three), Departure::NotAMember, "it has no member to take out");
     }
 }

@@ -1,8 +1,7 @@
 //! What is encrypted in a cluster's etcd, and by what, without its keys: as the spec wants it, and as the Secret with
 //! the cluster's keys has it.
 
-use crds::ClusterDeployment;
-use crds::cluster_deployment::{EncryptionProvider, KmsPlugin};
+use crds::cluster_deployment::{Encryption, EncryptionProvider, KmsPlugin};
 use crds::encryption_entry::{FIRST_RESOURCES, canonical};
 
 /// Which resources are encrypted, and by what.
@@ -21,9 +20,9 @@ impl Default for Scheme {
 }
 
 impl Scheme {
-    /// What the spec wants.
-    pub fn wanted(deployment: &ClusterDeployment) -> Self {
-        let Some(encryption) = &deployment.spec.encryption else { return Self::default() };
+    /// What the spec wants; without it, what holds by default.
+    pub fn wanted(spec: Option<&Encryption>) -> Self {
+        let Some(encryption) = spec else { return Self::default() };
         let kms = encryption.kms.clone().filter(|_| encryption.provider == EncryptionProvider::KmsV2);
         let resources: Vec<String> = encryption.resources.iter().map(|resource| resource.0.clone()).collect();
         Self { resources: canonical(&resources), kms }

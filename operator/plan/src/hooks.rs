@@ -63,8 +63,8 @@ pub fn retry_before_drain(
     now: Timestamp,
 ) -> RetryDecision {
     let tried = tried_before_drain(machine.uid(), runs);
-    let retries = provisioning::asked_retries(machine, deployment);
-    let policy = provisioning::endless(deployment, retries).stopped_is_final();
+    let terms = provisioning::terms(deployment);
+    let policy = terms.endless(terms.asked_retries(machine)).stopped_is_final();
     attempts::retry_decision(&tried, &policy, now)
 }
 

@@ -62,7 +62,10 @@ pub fn plan(observed: &Observed<'_>) -> Plan<Action, MachineStatus> {
     };
     let decision = observed.deployment.map_or_else(
         || RetryDecision::first(None),
-        |deployment| provisioning::retry_decision(observed.machine, host, deployment, observed.runs, observed.now),
+        |deployment| {
+            let terms = || provisioning::terms(deployment);
+            provisioning::retry_decision(observed.machine, host, terms, observed.runs, observed.now)
+        },
     );
     let on_node = host.map(|host| node::plan(observed, host)).unwrap_or_default();
     actions.extend(on_node.action);

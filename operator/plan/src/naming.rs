@@ -45,6 +45,11 @@ pub fn run<'a>(
     format!("{cluster}-{}-{}-{attempt}", intent.spec().slug, short_hash(&parts, 6))
 }
 
+/// Name of the Addon that `spec.addons` of a ClusterDeployment becomes. Names of clusters are short enough for it.
+pub fn own_addon(cluster: &str) -> String {
+    format!("{cluster}-addons")
+}
+
 /// Name of the ClusterAddon of an Addon on a cluster.
 pub fn cluster_addon(addon: &str, cluster: &str) -> String {
     let whole = format!("{addon}-{cluster}");

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use jiff::Timestamp;
+
 /// When to look at the object again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Next {
@@ -16,6 +18,12 @@ impl Next {
     /// After a number of seconds.
     pub fn after_seconds(seconds: u64) -> Self {
         Next::After(Duration::from_secs(seconds))
+    }
+
+    /// At this time: times are whole seconds, so a little after.
+    pub fn until(at: Timestamp, now: Timestamp) -> Self {
+        let seconds = at.duration_since(now).as_secs().max(0);
+        Next::after_seconds(u64::try_from(seconds).unwrap_or_default() + 1)
     }
 
     /// The earlier of both.

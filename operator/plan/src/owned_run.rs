@@ -1,10 +1,10 @@
-//! Runs that an object beside the ClusterDeployment asks for: of a backup, of a restore.
+//! Runs that an object beside the one that forms the cluster asks for: of a backup, of a restore.
 
 use std::collections::BTreeMap;
 
 use crds::names::{annotation, label};
 use crds::playbook_run::PlaybookRunSpec;
-use crds::{ClusterDeployment, Machine, ObjectExt, PlaybookRun};
+use crds::{Machine, ObjectExt, PlaybookRun};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 
 use crate::lifecycle::is_provisioned;
@@ -13,11 +13,12 @@ use crate::naming;
 /// Of an owner's name in those of its runs, which are of no cluster: as long as a cluster's may be.
 const NAME: usize = 32;
 
-/// The run of an owner, given with the reference to it, on machines of a cluster if there is one, after so many for the
-/// same purpose: its name follows from them. An owner whose runs all have the same purpose has no word for it.
+/// The run of an owner, given with the reference to it, on machines of a cluster if there is one, given by the object
+/// that forms it, after so many for the same purpose: its name follows from them. An owner whose runs all have the same
+/// purpose has no word for it.
 pub(crate) fn owned_run(
     owner: (&impl ObjectExt, Option<OwnerReference>),
-    deployment: Option<&ClusterDeployment>,
+    cluster: Option<&impl ObjectExt>,
     purpose: &str,
     tried: usize,
     spec: PlaybookRunSpec,
@@ -26,10 +27,10 @@ pub(crate) fn owned_run(
     let intent = spec.intent;
     let (owner, reference) = owner;
     let of = [owner.uid(), purpose].into_iter().filter(|part| !part.is_empty());
-    let cluster_name = deployment.map(|deployment| deployment.name().to_owned());
+    let cluster_name = cluster.map(|cluster| cluster.name().to_owned());
     let own: String = owner.name().chars().take(NAME).collect();
-    let (first, uid) = match deployment {
-        Some(deployment) => (deployment.name(), deployment.uid()),
+    let (first, uid) = match cluster {
+        Some(cluster) => (cluster.name(), cluster.uid()),
         None => (own.trim_end_matches('-'), owner.uid()),
     };
     let name = naming::run(first, uid, intent, of, attempt);
@@ -74,6 +75,7 @@ mod tests {
     use crds::playbook_run::PlaybookRunSpec;
     use crds::step::{Intent, Step};
     use crds::{ClusterDeployment, EtcdBackup, ObjectExt};
+    use k8s_openapi::api::core::v1::ConfigMap;
     use serde_json::{Value, json};
 
     use super::owned_run;
@@ -103,5 +105,9 @@ mod tests {
         check(Some(&cluster), Intent::Restore, "undo", 0, "paris-restore-npb2gb-0");
         check(Some(&cluster), Intent::Restore, "restart", 0, "paris-restore-3pxvjd-0");
         check(Some(&cluster), Intent::Restore, "remove", 0, "paris-restore-egwp63-0");
+        let plane = ConfigMap { metadata: cluster.metadata.clone(), ..ConfigMap::default() };
+        let spec = PlaybookRunSpec::new(Intent::Backup, vec![Step::BackupEtcd], Vec::new());
+        let run = owned_run((&owner, None), Some(&plane), "", 0, spec);
+        assert_eq!((run.name(), run.spec.cluster_name.as_deref()), ("paris-backup-rj71de-0", Some("paris")));
     }
 }

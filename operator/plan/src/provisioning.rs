@@ -9,7 +9,7 @@ use crds::step::Intent;
 use crds::{ClusterDeployment, Host, Machine, PlaybookRun, conditions};
 use jiff::Timestamp;
 
-use crate::attempts::{self, Policy, RetryDecision, Stops};
+use crate::attempts::{self, Policy, RetryDecision, Terms};
 use crate::naming;
 
 /// What the ClusterDeployment says of its executor, or what holds when it says nothing.
@@ -50,21 +50,22 @@ pub fn most_attempts(deployment: &ClusterDeployment) -> usize {
     usize::try_from(executor(deployment).max_attempts).unwrap_or_default().max(1)
 }
 
-/// Attempts at what is wanted now, so often that a person must act in the end.
-pub fn limited(deployment: &ClusterDeployment, retries: Vec<String>) -> Policy {
-    Policy { limit: Some(most_attempts(deployment)), ..endless(deployment, retries) }
+/// What holds for all attempts at the machines of a ClusterDeployment.
+pub fn terms(deployment: &ClusterDeployment) -> Terms {
+    let asked = attempts::asked_retry(deployment.metadata.annotations.as_ref(), deployment.generation());
+    Terms {
+        wanted: wanted(deployment),
+        most: most_attempts(deployment),
+        retry: asked.map(|value| format!("cluster {value}")),
+    }
 }
 
-/// Attempts for as long as it takes.
-pub fn endless(deployment: &ClusterDeployment, retries: Vec<String>) -> Policy {
-    Policy { limit: None, wanted: wanted(deployment), host_generation: None, retries, stops: Stops::None }
-}
-
-/// Where the machine's provisioning stands. What was recorded in its status counts, even if the run is gone.
+/// Where the machine's provisioning stands. What was recorded in its status counts, even if the run is gone; only where
+/// nothing was, the terms of its cluster are asked for.
 pub fn retry_decision(
     machine: &Machine,
     host: Option<&Host>,
-    deployment: &ClusterDeployment,
+    terms: impl FnOnce() -> Terms,
     runs: &[&PlaybookRun],
     now: Timestamp,
 ) -> RetryDecision {
@@ -75,9 +76,10 @@ pub fn retry_decision(
     }
     let uid = machine.uid();
     let tried = attempts::tried(runs, &[Intent::Install, Intent::Join], uid);
+    let terms = terms();
     let policy = Policy {
         host_generation: host.and_then(|host| host.metadata.generation),
-        ..limited(deployment, asked_retries(machine, deployment))
+        ..terms.limited(terms.asked_retries(machine))
     };
     attempts::retry_decision(&tried, &policy, now)
 }
@@ -110,17 +112,4 @@ fn worked_on(run: &PlaybookRun, machine: &Machine) -> bool {
         }
     };
     !run.spec.intent.changes_nothing() && in_its_time && host.is_some_and(|host| run.spec.hosts.contains(&host.name))
-}
-
-/// The retries that people ask for on the Machine, and on its ClusterDeployment for all of its machines.
-pub fn asked_retries(machine: &Machine, deployment: &ClusterDeployment) -> Vec<String> {
-    let of_machine = attempts::asked_retry(machine.metadata.annotations.as_ref(), machine.generation());
-    let of_machine = of_machine.map(|value| format!("machine {value}"));
-    of_machine.into_iter().chain(retry_of_all(deployment)).collect()
-}
-
-/// The retry that people ask for on a ClusterDeployment, for all of its machines.
-pub fn retry_of_all(deployment: &ClusterDeployment) -> Option<String> {
-    let asked = attempts::asked_retry(deployment.metadata.annotations.as_ref(), deployment.generation());
-    asked.map(|value| format!("cluster {value}"))
 }

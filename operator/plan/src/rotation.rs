@@ -43,6 +43,30 @@ impl Subject {
         }
     }
 
+    /// What the names of its entries in a Secret begin with, and those of its files on machines: `ca` of `ca.crt`.
+    pub const fn stem(self) -> &'static str {
+        match self {
+            Subject::ServiceAccountKey => "sa",
+            Subject::EncryptionKey => "encryption",
+            authority @ (Subject::Ca | Subject::EtcdCa | Subject::FrontProxyCa) => authority.name(),
+        }
+    }
+
+    /// The names of its entries in a Secret, in order, while nothing takes its place: `ca.crt` and `ca.key`.
+    pub fn entries(self) -> Vec<String> {
+        let endings: &[&str] = match self {
+            Subject::Ca | Subject::EtcdCa | Subject::FrontProxyCa => &["crt", "key"],
+            Subject::ServiceAccountKey => &["key", "pub"],
+            Subject::EncryptionKey => &["key"],
+        };
+        endings.iter().map(|ending| format!("{}.{ending}", self.stem())).collect()
+    }
+
+    /// Whether it signs certificates.
+    pub const fn is_authority(self) -> bool {
+        matches!(self, Subject::Ca | Subject::EtcdCa | Subject::FrontProxyCa)
+    }
+
     /// The one of this name.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|subject| subject.name() == name)

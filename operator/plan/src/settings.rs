@@ -9,7 +9,7 @@ mod done;
 mod parts;
 mod wanted;
 
-pub use contents::{ADDONS, CONTENTS, Content, ETCD_CLIENT, NETWORK, REGISTRIES, REGISTRY_LOGIN};
+pub use contents::{CONTENTS, Content, ETCD_CLIENT, NETWORK, REGISTRIES, REGISTRY_LOGIN};
 pub use differences::{Difference, differences, of_dns};
 pub use digest::digest;
 pub use wanted::Wanted;
@@ -37,8 +37,6 @@ pub const BACKENDS: &str = "kube_apiserver_backends";
 /// What objects hold that the spec refers to: manifests, as digests; none: it could not be read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Manifests {
-    /// Of `addons.manifestsRef`.
-    pub addons: Option<String>,
     /// Of `networking.plugin.manifestsRef`.
     pub network: Option<String>,
     /// The files that `configuration` refers to, by their keys, as they are.
@@ -50,8 +48,6 @@ pub struct Manifests {
 /// What a run's inputs have of the objects that the spec refers to.
 #[derive(Clone, Debug, Default)]
 pub struct Contents {
-    /// Of `addons.manifestsRef`.
-    pub addons: BTreeMap<String, String>,
     /// Of `networking.plugin.manifestsRef`.
     pub network: BTreeMap<String, String>,
     /// A digest of the certificates of `etcd.secretRef`.
@@ -76,7 +72,6 @@ pub fn frozen(
     FrozenSettings {
         cert_sans: wanted.cert_sans,
         registry_mirrors: wanted.registry_mirrors,
-        addon_manifests: digest(&contents.addons),
         network_manifests: digest(&contents.network),
         etcd_endpoints: wanted.etcd_endpoints,
         etcd_client: contents.etcd_client.clone(),
@@ -217,7 +212,6 @@ pub fn applied_manifests(
         let settings = settings_of(run);
         let applied = applied.get_or_insert_default();
         if played(Step::Addons) {
-            applied.addons = settings.map(|settings| settings.addon_manifests.clone());
             applied.kube_proxy = settings.and_then(|settings| settings.configuration.get(KUBE_PROXY).cloned());
         }
         // Machines that join later do not apply them again.

@@ -12,8 +12,8 @@ use crds::conditions;
 use crds::names::condition;
 use crds::{ClusterDeployment, Host, HostStatus};
 use jiff::{SignedDuration, Timestamp};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
+use crate::formed_cluster::FormedCluster;
 pub use contradiction::{Contradiction, Differs, refusal};
 
 /// A Lease that nobody renewed for so long may be an old one. Another operator takes it within 17 seconds when its
@@ -52,13 +52,7 @@ pub fn has_answered(host: &Host) -> bool {
 
 /// Whether the machines of a cluster were compared with the store since then, and nothing contradicts it.
 pub fn is_believed(deployment: &ClusterDeployment, resumed_at: Option<Timestamp>) -> bool {
-    let Some(status) = &deployment.status else {
-        return resumed_at.is_none();
-    };
-    let compared = status.compared_since.as_ref();
-    let is_compared =
-        resumed_at.is_none_or(|resumed_at| compared.is_some_and(|Time(compared)| *compared >= resumed_at));
-    is_compared && conditions::find(&status.conditions, condition::STORE_IS_OLDER).is_none()
+    FormedCluster::from(deployment).is_believed(resumed_at)
 }
 
 /// That the cluster of this name waits for that.

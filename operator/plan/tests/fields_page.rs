@@ -146,7 +146,7 @@ mod tests {
             let named: Vec<&str> = row.steps.iter().map(|step| step.name()).collect();
             assert_eq!((row.effect, named.as_slice()), (effect, steps), "{field}");
         };
-        check("addons.manifestsRef.name", Effect::Immediate, &["addons"]);
+        check("addons.manifestsRef.name", Effect::None, &[]);
         check("networking.plugin.manifestsRef.name", Effect::Refused, &["network"]);
         check("etcd.secretRef.name", Effect::Immediate, &["etcd-endpoints"]);
         check("etcd.endpoints", Effect::Restart, &["etcd-endpoints"]);

@@ -83,6 +83,12 @@ async fn object_of(objects: &Objects, document: &Document) -> Result<Result<Appl
     }))
 }
 
+/// How the object of a document is now.
+pub(super) async fn again(objects: &Objects, document: &Document, object: &AppliedObject) -> Result<State, String> {
+    let seen = look_at(objects, document, Ok(object.clone()), ADDON_FIELD_MANAGER).await?;
+    Ok(seen.state)
+}
+
 async fn look_at(
     objects: &Objects,
     document: &Document,

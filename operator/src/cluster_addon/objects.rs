@@ -104,6 +104,13 @@ impl Objects {
         self.patch(object, manifest, params).await
     }
 
+    /// Makes what a run has applied of the object the Addon's.
+    pub async fn adopt(&self, object: &AppliedObject, patch: &Value) -> Result<(), Failure> {
+        let Some(api) = self.api(object).await? else { return Ok(()) };
+        let params = PatchParams { field_manager: Some(ADDON_FIELD_MANAGER.into()), ..PatchParams::default() };
+        within(async { api.patch_metadata(&object.name, &params, &Patch::Merge(patch)).await.map(drop) }).await
+    }
+
     async fn patch(&self, object: &AppliedObject, manifest: &Value, params: PatchParams) -> Result<Value, Failure> {
         let Some(api) = self.api(object).await? else {
             return Err(Failure::Refused(format!("the cluster knows no {} of {}", object.kind, object.api_version())));

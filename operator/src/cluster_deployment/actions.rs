@@ -8,34 +8,39 @@ use kube::{Api, ResourceExt};
 use plan::cluster_deployment::Action;
 use serde_json::{Value, json};
 
-use super::restoring;
+use super::{pki_owner, restoring};
 use crate::context::Context;
 use crate::error::{Error, ResultExt};
-use crate::{execute, kubeconfig, pki};
+use crate::kubeconfig::{self, KUBERNETES};
+use crate::{execute, pki};
 
 pub(super) async fn execute(ctx: &Context, deployment: &ClusterDeployment, action: &Action) -> Result<(), Error> {
     match action {
         Action::AddFinalizer => execute::add_finalizer(ctx, deployment, finalizer::CLUSTER_DEPLOYMENT).await,
         Action::RemoveFinalizer => execute::remove_finalizer(ctx, deployment, finalizer::CLUSTER_DEPLOYMENT).await,
         Action::MakePki { given } => {
-            let own = Box::pin(pki::own::decided(ctx, deployment, given)).await?;
-            Box::pin(pki::make(ctx, deployment, &own, Timestamp::now())).await
+            let owner = pki_owner(deployment);
+            let own = Box::pin(pki::own::decided(ctx, &owner, given)).await?;
+            Box::pin(pki::make(ctx, &owner, &own, Timestamp::now())).await
         }
         Action::FetchKeys(transfer) => restoring::fetch(ctx, transfer).await,
         Action::TakeKeys => restoring::take(ctx, deployment).await,
         Action::DropKeyTransfer => restoring::discard(ctx, deployment).await,
         Action::MakeKubeconfig { endpoint } => {
-            let pki = pki::get(ctx, deployment).await?;
-            kubeconfig::ensure(ctx, deployment, &pki, endpoint, Timestamp::now()).await.map(drop)
+            let owner = pki_owner(deployment);
+            let pki = pki::get(ctx, &owner).await?;
+            kubeconfig::ensure(ctx, &owner, &KUBERNETES, &pki, endpoint, Timestamp::now()).await.map(drop)
         }
         Action::Rotate { subject, next } => {
-            Box::pin(pki::rotation::make(ctx, deployment, *subject, *next, Timestamp::now())).await
+            Box::pin(pki::rotation::make(ctx, &pki_owner(deployment), *subject, *next, Timestamp::now())).await
         }
         Action::TakeAuthority { subject, fingerprint } => {
-            Box::pin(pki::rotation::take(ctx, deployment, *subject, fingerprint)).await
+            Box::pin(pki::rotation::take(ctx, &pki_owner(deployment), *subject, fingerprint)).await
         }
         Action::ApplyCluster(cluster) => execute::apply(ctx, &**cluster).await.map(drop),
         Action::DeleteCluster(cluster) => execute::delete(ctx, &**cluster, None).await,
+        Action::ApplyAddon(addon) => execute::apply(ctx, &**addon).await.map(drop),
+        Action::DeleteAddon(addon) => execute::delete(ctx, &**addon, None).await,
         Action::ApplyMachineSet { name, object } => apply_set(ctx, deployment, name, object).await,
         Action::DeleteMachineSet(set) => execute::delete(ctx, &**set, None).await,
         Action::DeleteMachine(machine) => execute::delete(ctx, &**machine, None).await,

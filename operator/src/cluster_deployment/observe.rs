@@ -8,8 +8,8 @@ use crds::cluster_deployment::RecoveryStrategy;
 use crds::names::{self, annotation};
 use crds::references::LocalRef;
 use crds::{
-    Cluster, ClusterDeployment, ClusterDeploymentStatus, EtcdBackup, EtcdBackupSchedule, EtcdRestore, Host, Machine,
-    MachineSet, PlaybookRun, RemediationPolicy,
+    Addon, Cluster, ClusterDeployment, ClusterDeploymentStatus, EtcdBackup, EtcdBackupSchedule, EtcdRestore, Host,
+    Machine, MachineSet, PlaybookRun, RemediationPolicy,
 };
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Secret;
@@ -17,15 +17,17 @@ use kube::{Resource, ResourceExt};
 use plan::Plan;
 use plan::cluster::NodeSeen;
 use plan::cluster_deployment::key_transfer::RestoringSeen;
+use plan::cluster_deployment::pki::TABLE;
 use plan::cluster_deployment::{Action, Observed};
 use plan::hooks::Library;
 use plan::inputs::{InputsProblem, registry_digests};
+use plan::naming;
 use plan::rotation::own::OwnAuthorities;
 use plan::rotation::{self, Authorities};
 use plan::settings::{self, Manifests};
 use plan::undecodable::Undecodable;
 
-use super::restoring;
+use super::{pki_owner, restoring};
 use crate::cache::{IndexKey, refs};
 use crate::context::Context;
 use crate::error::Error;
@@ -46,6 +48,7 @@ pub(crate) struct Observation {
     restoring: RestoringSeen,
     library: Option<Library>,
     cluster: Option<Arc<Cluster>>,
+    addon: Option<Arc<Addon>>,
     forgotten_nodes: Option<Vec<NodeSeen>>,
     manifests: Manifests,
     etcd_client: Option<Result<String, InputsProblem>>,
@@ -81,6 +84,7 @@ impl Observation {
             now: now(),
             resumed_at: ctx.resumed_at(),
             cluster: ctx.cache.clusters.get(&namespace, &name),
+            addon: ctx.cache.addons.get(&namespace, &naming::own_addon(&name)),
             // Boxed: three more Secrets in one future are more than a test's stack takes.
             secrets: Box::pin(secrets_seen(ctx, &deployment)).await?,
             deployments: ctx.cache.cluster_deployments.everywhere(),
@@ -122,6 +126,7 @@ impl Observation {
             restoring: &self.restoring,
             library: self.library.as_ref(),
             cluster: self.cluster.as_deref(),
+            addon: self.addon.as_deref(),
             forgotten_nodes: self.forgotten_nodes.as_deref(),
             manifests: &self.manifests,
             etcd_client: self.etcd_client.as_ref(),
@@ -256,9 +261,7 @@ async fn manifests(ctx: &Context, deployment: &ClusterDeployment) -> Result<Mani
         Ok(found.ok().map(|data| settings::digest(&data)))
     };
     let spec = &deployment.spec;
-    let addons = spec.addon_manifests();
     Ok(Manifests {
-        addons: digest(addons).await?,
         network: digest(spec.networking.plugin.manifests_ref.as_ref()).await?,
         files: playbook_run::inputs::configuration_files(ctx, deployment).await?.ok(),
         registries: playbook_run::registries::seen(ctx, deployment).await?.ok().map(|seen| registry_digests(&seen)),
@@ -269,11 +272,11 @@ async fn secrets_seen(ctx: &Context, deployment: &ClusterDeployment) -> Result<S
     let (namespace, cluster) = (deployment.namespace().unwrap_or_default(), deployment.name_any());
     let keys = there(ctx, &namespace, &names::pki_secret(&cluster)).await?;
     let kubeconfig = there(ctx, &namespace, &names::kubeconfig_secret(&cluster)).await?;
-    let own = pki::own::read(ctx, deployment).await?;
-    let own = own.map(|own| own.and_then(|own| pki::own::seen(&own, keys.as_ref())));
+    let own = pki::own::read(ctx, &pki_owner(deployment)).await?;
+    let own = own.map(|own| own.and_then(|own| pki::own::seen(&own, TABLE, keys.as_ref())));
     let made_with = kubeconfig.as_ref().and_then(|secret| secret.annotations().get(annotation::AUTHORITY).cloned());
     Ok(SecretsSeen {
-        authorities: keys.map(|keys| pki::rotation::seen(&keys)),
+        authorities: keys.map(|keys| pki::rotation::seen(&keys, TABLE)),
         own_authorities: own,
         has_kubeconfig: kubeconfig.is_some(),
         kubeconfig_authority: made_with,

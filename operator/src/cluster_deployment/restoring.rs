@@ -10,14 +10,16 @@ use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::Secret;
 use kube::ResourceExt;
 use plan::cluster_deployment::key_transfer::{KeyTransfer, KeysSeen, RestoringSeen};
+use plan::cluster_deployment::pki::TABLE;
 use plan::cluster_deployment::restoring::{pending, restored_from};
 
+use super::pki_owner;
 use crate::backup_storage::look_up;
 use crate::context::Context;
 use crate::error::{Error, ResultExt};
 use crate::owned::{drop_owned, owned_by};
+use crate::pki::Pki;
 use crate::pki::material::Data;
-use crate::pki::{Pki, find, secret};
 use crate::{execute, live, permission};
 
 /// What is known; nothing of a cluster that begins without a backup, or stands.
@@ -60,10 +62,10 @@ async fn keys(ctx: &Context, deployment: &ClusterDeployment) -> Result<KeysSeen,
         return Ok(KeysSeen::Absent);
     };
     let name = deployment.name_any();
-    if let Err(error) = Pki::from_data(&fetched_keys_secret(&name), &fetched) {
+    if let Err(error) = Pki::from_data(TABLE, &fetched_keys_secret(&name), &fetched) {
         return Ok(KeysSeen::Unusable(error.to_string()));
     }
-    let own = find(ctx, deployment, &pki_secret(&name)).await?.map(|secret| secret.data.unwrap_or_default());
+    let own = pki_owner(deployment).find(ctx, &pki_secret(&name)).await?.map(|secret| secret.data.unwrap_or_default());
     Ok(match own {
         None => KeysSeen::Fetched,
         Some(own) if own == fetched => KeysSeen::InPlace,
@@ -73,7 +75,7 @@ async fn keys(ctx: &Context, deployment: &ClusterDeployment) -> Result<KeysSeen,
 
 /// What the Job has written.
 async fn fetched(ctx: &Context, deployment: &ClusterDeployment) -> Result<Option<Data>, Error> {
-    let secret = find(ctx, deployment, &fetched_keys_secret(&deployment.name_any())).await?;
+    let secret = pki_owner(deployment).find(ctx, &fetched_keys_secret(&deployment.name_any())).await?;
     let data = secret.filter(|secret| owned_by(secret, deployment.uid().as_deref())).and_then(|secret| secret.data);
     Ok(data.filter(|data| !data.is_empty()))
 }
@@ -91,9 +93,9 @@ pub(super) async fn take(ctx: &Context, deployment: &ClusterDeployment) -> Resul
     let Some(data) = fetched(ctx, deployment).await? else {
         return Ok(());
     };
-    let keys = Pki::from_data(&fetched_keys_secret(&name), &data);
+    let keys = Pki::from_data(TABLE, &fetched_keys_secret(&name), &data);
     keys.doing(|| format!("read the keys that were fetched for cluster {name}"))?;
-    let secret = secret(deployment, &pki_secret(&name), data);
+    let secret = pki_owner(deployment).secret(&pki_secret(&name), data);
     // One that is there meanwhile counts; whether it is the same is seen next.
     execute::create_once(ctx, &secret).await.map(drop)
 }

@@ -28,6 +28,12 @@ pub enum PkiError {
         /// Name of the key.
         key: String,
     },
+    /// What is asked for is not in the table of this PKI.
+    #[error("this PKI has no {what}")]
+    Absent {
+        /// Which authority or key.
+        what: String,
+    },
     /// A date that certificates cannot hold.
     #[error("the time is out of the range of certificates")]
     Time,

@@ -1,25 +1,18 @@
 //! etcd's leaf certificates: a server and a peer certificate a member, and the clients' that health checks and API
-//! servers use. They are kept in the Secret `<cluster>-etcd-certificates`, so that a second run of a step brings the
-//! same files and changes nothing; one is made anew when it is missing, does not fit, or ends soon.
+//! servers use. They are kept in the Secret `<cluster>-etcd-certificates`.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use crds::ClusterDeployment;
-use crds::names::etcd_certificates_secret;
 use jiff::Timestamp;
-use k8s_openapi::ByteString;
-use kube::ResourceExt;
-use plan::certificates::RenewalPolicy;
-use rcgen::KeyPair;
+use plan::rotation::Subject;
 
-use super::authority::{Authority, Leaf};
-use super::certificate::Certificate;
+use super::PkiOwner;
+use super::authority::Leaf;
+use super::leaves::{self, LeafRow, pair_names};
 use super::material::{Data, Pki};
-use super::{PkiError, belongs_to, find, secret};
 use crate::context::Context;
-use crate::error::{Error, ResultExt};
-use crate::execute;
+use crate::error::Error;
 
 /// A member of etcd: its Host's name, and where others reach it (IP addresses or DNS names).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,12 +31,12 @@ impl EtcdCertificates {
         let names = hosts.into_iter().flat_map(|host| {
             ["server", "peer"].into_iter().flat_map(move |kind| pair_names(&format!("etcd.{host}.{kind}")))
         });
-        self.pick(names.chain(pair_names(HEALTHCHECK)))
+        self.pick(names.chain(pair_names(HEALTHCHECK.0)))
     }
 
     /// What a run with control planes gets: the API servers' client certificate.
     pub fn apiserver_files(&self) -> Data {
-        self.pick(pair_names(APISERVER))
+        self.pick(pair_names(APISERVER.0))
     }
 
     fn pick(&self, names: impl IntoIterator<Item = String>) -> Data {
@@ -52,131 +45,71 @@ impl EtcdCertificates {
     }
 }
 
-const HEALTHCHECK: &str = "etcd.healthcheck-client";
-const APISERVER: &str = "pki.apiserver-etcd-client";
+/// A client of etcd: what the names of its files begin with, and its common name.
+pub type Client = (&'static str, &'static str);
 
-fn pair_names(stem: &str) -> [String; 2] {
-    [format!("{stem}.crt"), format!("{stem}.key")]
-}
+const HEALTHCHECK: Client = ("etcd.healthcheck-client", "kube-etcd-healthcheck-client");
+const APISERVER: Client = ("pki.apiserver-etcd-client", "kube-apiserver-etcd-client");
 
-/// The certificates of these members (all of the cluster's), kept or made; written only when something changed.
+/// The certificates of these members (all of the owner's etcd) and of its clients, kept or made; written only when
+/// something changed.
 pub async fn ensure(
     ctx: &Context,
-    cd: &ClusterDeployment,
+    owner: &PkiOwner,
     pki: &Pki,
     members: &[Member],
     now: Timestamp,
 ) -> Result<EtcdCertificates, Error> {
-    let name = etcd_certificates_secret(&cd.name_any());
-    let found = find(ctx, cd, &name).await?;
-    if let Some(found) = &found {
-        belongs_to(found, cd).doing(|| format!("use Secret {name}"))?;
-    }
-    let kept = found.and_then(|secret| secret.data).unwrap_or_default();
-    let policy = RenewalPolicy::new(cd);
-    let wanted = complete(&kept, pki.etcd.signer(), members, policy, now)
-        .doing(|| format!("make the etcd certificates of cluster {}", cd.name_any()))?;
-    if wanted != kept {
-        execute::apply(ctx, &secret(cd, &name, wanted.clone())).await?;
-    }
-    Ok(EtcdCertificates(wanted))
+    let secret = owner.etcd_certificates_secret();
+    let rows = rows(&[HEALTHCHECK, APISERVER], members);
+    leaves::ensure(ctx, owner, (&secret, "etcd certificates"), pki, &rows, now).await.map(EtcdCertificates)
 }
 
-/// Every certificate wanted: those kept that still do, the others made. Certificates of members that are gone go too.
-fn complete(
-    kept: &Data,
-    authority: &Authority,
-    members: &[Member],
-    policy: RenewalPolicy,
-    now: Timestamp,
-) -> Result<Data, PkiError> {
-    let ends_late =
-        |certificate: &Certificate| certificate.not_after().is_ok_and(|end| !policy.is_worth_a_new_one(end, now));
-    let mut wanted = BTreeMap::new();
-    for (stem, leaf) in leaves(members) {
-        let [certificate, key] = pair_names(&stem);
-        match (kept.get(&certificate), kept.get(&key)) {
-            (Some(old), Some(old_key)) if still_good(old, old_key, authority, &leaf, ends_late) => {
-                wanted.insert(certificate, old.clone());
-                wanted.insert(key, old_key.clone());
-            }
-            _ => {
-                let made = authority.issue(&leaf, policy.validity, now)?;
-                wanted.insert(certificate, ByteString(made.certificate.into()));
-                wanted.insert(key, ByteString(made.key.into()));
-            }
-        }
-    }
-    Ok(wanted)
+/// Those of an etcd with these clients and members.
+pub fn rows(clients: &[Client], members: &[Member]) -> Vec<LeafRow> {
+    let row = |stem: String, leaf: Leaf| LeafRow { stem, signer: Subject::EtcdCa, leaf };
+    let client = |(stem, common_name): &Client| {
+        let leaf = Leaf { common_name: (*common_name).into(), organization: Some("system:masters"), ..Leaf::default() };
+        row((*stem).to_owned(), leaf)
+    };
+    let of_member = |member: &Member| {
+        let leaf = leaf_of(member);
+        ["server", "peer"].map(|kind| row(format!("etcd.{}.{kind}", member.host), leaf.clone()))
+    };
+    clients.iter().map(client).chain(members.iter().flat_map(of_member)).collect()
 }
 
-fn leaves(members: &[Member]) -> Vec<(String, Leaf)> {
-    let client = |common_name: &str| Leaf {
-        common_name: common_name.into(),
-        organization: Some("system:masters"),
-        ..Leaf::default()
-    };
-    let mut leaves = vec![
-        (HEALTHCHECK.to_owned(), client("kube-etcd-healthcheck-client")),
-        (APISERVER.to_owned(), client("kube-apiserver-etcd-client")),
-    ];
-    for member in members {
-        let (addresses, names): (Vec<_>, Vec<_>) = member
-            .addresses
-            .iter()
-            .map(|given| given.parse::<IpAddr>().map_err(|_| given.clone()))
-            .partition(Result::is_ok);
-        let addresses: BTreeSet<IpAddr> = addresses
-            .into_iter()
-            .filter_map(Result::ok)
-            .chain([Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()])
-            .collect();
-        let names: BTreeSet<String> =
-            names.into_iter().filter_map(Result::err).chain(["localhost".to_owned(), member.host.clone()]).collect();
-        let leaf = Leaf {
-            common_name: member.host.clone(),
-            organization: None,
-            dns_names: names.into_iter().collect(),
-            addresses: addresses.into_iter().collect(),
-            serves: true,
-        };
-        leaves.push((format!("etcd.{}.server", member.host), leaf.clone()));
-        leaves.push((format!("etcd.{}.peer", member.host), leaf));
+/// What the certificates of a member say, of which it has one as a server and one as a peer.
+fn leaf_of(member: &Member) -> Leaf {
+    let (addresses, names): (Vec<_>, Vec<_>) = member
+        .addresses
+        .iter()
+        .map(|given| given.parse::<IpAddr>().map_err(|_| given.clone()))
+        .partition(Result::is_ok);
+    let addresses: BTreeSet<IpAddr> = addresses
+        .into_iter()
+        .filter_map(Result::ok)
+        .chain([Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()])
+        .collect();
+    let names: BTreeSet<String> =
+        names.into_iter().filter_map(Result::err).chain(["localhost".to_owned(), member.host.clone()]).collect();
+    Leaf {
+        common_name: member.host.clone(),
+        organization: None,
+        dns_names: names.into_iter().collect(),
+        addresses: addresses.into_iter().collect(),
+        serves: true,
     }
-    leaves
-}
-
-fn still_good(
-    certificate: &ByteString,
-    key: &ByteString,
-    authority: &Authority,
-    leaf: &Leaf,
-    ends_late: impl Fn(&Certificate) -> bool,
-) -> bool {
-    let parse = |pem: &str| Certificate::parse("a certificate of etcd", pem);
-    let (Ok(pem), Ok(key)) = (std::str::from_utf8(&certificate.0), std::str::from_utf8(&key.0)) else {
-        return false;
-    };
-    let (Ok(certificate), Ok(authority), Ok(key)) =
-        (parse(pem), parse(authority.certificate()), KeyPair::from_pem(key))
-    else {
-        return false;
-    };
-    let names = (
-        leaf.dns_names.iter().cloned().collect::<BTreeSet<_>>(),
-        leaf.addresses.iter().copied().collect::<BTreeSet<_>>(),
-    );
-    certificate.is_signed_by(&authority)
-        && certificate.has_key(&key)
-        && certificate.alternative_names().is_ok_and(|found| found == names)
-        && ends_late(&certificate)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{EtcdCertificates, Member, RenewalPolicy, complete};
-    use crate::pki::Authority;
-    use jiff::{SignedDuration, Span, Timestamp};
+    use super::{APISERVER, EtcdCertificates, HEALTHCHECK, Member, rows};
+    use crate::pki::fixtures::{TWO, policy};
+    use crate::pki::{Pki, PkiError, leaves};
+    use jiff::{Span, Timestamp};
+    use plan::certificates::RenewalPolicy;
+    use plan::encryption::Scheme;
 
     fn member(host: &str, address: &str) -> Member {
         Member { host: host.into(), addresses: vec![address.into()] }
@@ -186,10 +119,18 @@ mod tests {
         "2026-11-21T00:00:00Z".parse().unwrap()
     }
 
-    /// A year, of which a third is left when they are renewed.
-    fn policy() -> RenewalPolicy {
-        let days = |days: i64| SignedDuration::from_hours(24 * days);
-        RenewalPolicy { validity: days(365), renew_before: days(121) }
+    fn pki() -> Pki {
+        Pki::generate(TWO, &Scheme::default(), now()).unwrap()
+    }
+
+    fn complete(
+        kept: &super::Data,
+        pki: &Pki,
+        members: &[Member],
+        policy: RenewalPolicy,
+        now: Timestamp,
+    ) -> Result<super::Data, PkiError> {
+        leaves::complete(kept, pki, &rows(&[HEALTHCHECK, APISERVER], members), policy, now)
     }
 
     fn changed(before: &super::Data, after: &super::Data) -> Vec<String> {
@@ -199,7 +140,7 @@ mod tests {
 
     #[test]
     fn certificates_that_still_do_are_kept() {
-        let authority = Authority::generate("etcd-ca", now()).unwrap();
+        let authority = pki();
         let one = [member("m1", "172.30.0.10")];
         let first = complete(&Default::default(), &authority, &one, policy(), now()).unwrap();
         assert_eq!(first.len(), 8);
@@ -217,20 +158,20 @@ mod tests {
 
     #[test]
     fn certificates_that_end_soon_or_are_of_another_authority_are_made_anew() {
-        let authority = Authority::generate("etcd-ca", now()).unwrap();
+        let authority = pki();
         let members = [member("m1", "172.30.0.10")];
         let first = complete(&Default::default(), &authority, &members, policy(), now()).unwrap();
         let after = |days: i64| now() + Span::new().hours(24 * days);
         assert_eq!(complete(&first, &authority, &members, policy(), after(200)).unwrap(), first);
         let renewed = complete(&first, &authority, &members, policy(), after(220)).unwrap();
         assert_eq!(changed(&first, &renewed).len(), 4);
-        let other = Authority::generate("etcd-ca", now()).unwrap();
+        let other = pki();
         assert_eq!(changed(&first, &complete(&first, &other, &members, policy(), now()).unwrap()).len(), 4);
     }
 
     #[test]
     fn a_run_gets_the_certificates_of_its_own_machines_only() {
-        let authority = Authority::generate("etcd-ca", now()).unwrap();
+        let authority = pki();
         let members = [member("m1", "172.30.0.10"), member("m2", "172.30.0.11")];
         let all = EtcdCertificates(complete(&Default::default(), &authority, &members, policy(), now()).unwrap());
         assert_eq!(

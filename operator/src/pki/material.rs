@@ -1,18 +1,18 @@
-//! All that is secret of a cluster, as one value and as the data of its Secret.
+//! All that is secret of a cluster, as one value and as the data of its Secret: what its table has.
 
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use k8s_openapi::ByteString;
 use plan::encryption::Scheme;
+use plan::pki::{Halves, PkiRow};
 use plan::rotation::{Authorities, Move, Subject};
 
 use super::authority::Authority;
 use super::certificate::Certificate;
-use super::encryption::{self, EncryptionKeys};
+use super::entry::Entry;
 use super::error::PkiError;
-use super::ring::{KeyRing, Signer};
-use super::service_account::ServiceAccountKey;
+use super::ring::KeyRing;
 
 /// Data of a Secret.
 pub type Data = BTreeMap<String, ByteString>;
@@ -20,162 +20,120 @@ pub type Data = BTreeMap<String, ByteString>;
 /// Authorities that the cluster's owner brings, by what each is.
 pub type Own = BTreeMap<Subject, Authority>;
 
-/// A cluster's authorities and keys.
+/// Authorities and keys: those of its table.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Pki {
-    /// Signs the API server, kubelets and every client.
-    pub kubernetes: KeyRing<Authority>,
-    /// Signs the client certificate of the aggregation layer.
-    pub front_proxy: KeyRing<Authority>,
-    /// Signs etcd's servers, peers and clients.
-    pub etcd: KeyRing<Authority>,
-    /// Signs service account tokens.
-    pub service_account: KeyRing<ServiceAccountKey>,
-    /// Encrypt Secrets in etcd.
-    pub encryption: EncryptionKeys,
+    table: &'static [PkiRow],
+    entries: BTreeMap<Subject, Entry>,
 }
 
-/// Where each of them stands in the Secret, and its name.
-const KUBERNETES: (&str, &str) = ("ca", "kubernetes");
-const FRONT_PROXY: (&str, &str) = ("front-proxy-ca", "front-proxy-ca");
-const ETCD: (&str, &str) = ("etcd-ca", "etcd-ca");
-const SERVICE_ACCOUNT: (&str, &str) = ("sa", "service accounts");
-
 impl Pki {
-    /// Makes everything; a key encrypts Secrets.
-    pub fn generate(now: Timestamp) -> Result<Self, PkiError> {
-        Self::generate_for(&Scheme::default(), now)
+    /// Makes all of a table; what encrypts, as it is wanted.
+    pub fn generate(table: &'static [PkiRow], wanted: &Scheme, now: Timestamp) -> Result<Self, PkiError> {
+        Self::of_rows(table, |row| Entry::make(row, wanted, now))
     }
 
-    /// Makes everything; what encrypts, as it is wanted.
-    pub fn generate_for(wanted: &Scheme, now: Timestamp) -> Result<Self, PkiError> {
-        let authority = |(_, name): (&str, &str)| Ok(KeyRing::new(Authority::make(name, now)?));
-        Ok(Self {
-            kubernetes: authority(KUBERNETES)?,
-            front_proxy: authority(FRONT_PROXY)?,
-            etcd: authority(ETCD)?,
-            service_account: KeyRing::new(ServiceAccountKey::make(SERVICE_ACCOUNT.1, now)?),
-            encryption: EncryptionKeys::generate(wanted),
-        })
+    /// Reads the data of the Secret back; all of the table must be there and fit.
+    pub fn from_data(table: &'static [PkiRow], secret: &str, data: &Data) -> Result<Self, PkiError> {
+        Self::of_rows(table, |row| Entry::read(secret, row.subject, data))
+    }
+
+    fn of_rows(table: &'static [PkiRow], entry: impl Fn(&PkiRow) -> Result<Entry, PkiError>) -> Result<Self, PkiError> {
+        let entries: Result<_, PkiError> = table.iter().map(|row| Ok((row.subject, entry(row)?))).collect();
+        Ok(Self { table, entries: entries? })
     }
 
     /// The same with these authorities in the place of its own; of a cluster that nobody has heard of yet.
-    pub fn with(self, own: &Own) -> Self {
-        let given = |subject, ring| own.get(&subject).map_or(ring, |authority| KeyRing::new(authority.clone()));
-        Self {
-            kubernetes: given(Subject::Ca, self.kubernetes),
-            front_proxy: given(Subject::FrontProxyCa, self.front_proxy),
-            etcd: given(Subject::EtcdCa, self.etcd),
-            ..self
+    pub fn with(mut self, own: &Own) -> Self {
+        for (subject, authority) in own {
+            if let Some(Entry::Authority(ring)) = self.entries.get_mut(subject) {
+                *ring = KeyRing::new(authority.clone());
+            }
         }
+        self
     }
 
     /// The same with this authority to follow.
-    pub fn followed_by(self, subject: Subject, next: Authority) -> Self {
-        match subject {
-            Subject::Ca => Self { kubernetes: self.kubernetes.followed_by(next), ..self },
-            Subject::FrontProxyCa => Self { front_proxy: self.front_proxy.followed_by(next), ..self },
-            Subject::EtcdCa => Self { etcd: self.etcd.followed_by(next), ..self },
-            Subject::ServiceAccountKey | Subject::EncryptionKey => self,
+    pub fn followed_by(mut self, subject: Subject, next: Authority) -> Self {
+        if let Some(Entry::Authority(ring)) = self.entries.get_mut(&subject) {
+            *ring = ring.clone().followed_by(next);
         }
+        self
     }
 
-    /// The authority of this kind; none: it is a key.
-    pub fn authority(&self, subject: Subject) -> Option<&KeyRing<Authority>> {
-        match subject {
-            Subject::Ca => Some(&self.kubernetes),
-            Subject::FrontProxyCa => Some(&self.front_proxy),
-            Subject::EtcdCa => Some(&self.etcd),
-            Subject::ServiceAccountKey | Subject::EncryptionKey => None,
+    /// The authority of this kind.
+    ///
+    /// # Errors
+    ///
+    /// The table has no such authority.
+    pub fn authority(&self, subject: Subject) -> Result<&KeyRing<Authority>, PkiError> {
+        match self.entries.get(&subject) {
+            Some(Entry::Authority(ring)) => Ok(ring),
+            Some(Entry::ServiceAccountKey(_) | Entry::EncryptionKey(_)) | None => Err(absent(subject)),
         }
     }
 
     /// The data of the Secret.
     pub fn data(&self) -> Data {
-        let rings = [
-            self.kubernetes.entries(KUBERNETES.0),
-            self.front_proxy.entries(FRONT_PROXY.0),
-            self.etcd.entries(ETCD.0),
-            self.service_account.entries(SERVICE_ACCOUNT.0),
-            self.encryption.entries(),
-        ];
-        rings.into_iter().flatten().map(|(key, value)| (key, ByteString(value.into()))).collect()
-    }
-
-    /// Reads the data of the Secret back; everything must be there and fit.
-    pub fn from_data(secret: &str, data: &Data) -> Result<Self, PkiError> {
-        Ok(Self {
-            kubernetes: KeyRing::from_data(secret, KUBERNETES.0, data)?,
-            front_proxy: KeyRing::from_data(secret, FRONT_PROXY.0, data)?,
-            etcd: KeyRing::from_data(secret, ETCD.0, data)?,
-            service_account: KeyRing::from_data(secret, SERVICE_ACCOUNT.0, data)?,
-            encryption: EncryptionKeys::from_data(secret, data)?,
-        })
+        let entries = self.entries.iter().flat_map(|(subject, entry)| entry.data(*subject));
+        entries.map(|(key, value)| (key, ByteString(value.into()))).collect()
     }
 
     /// The same after a move of a rotation; what encrypts in the end, as it is wanted.
-    pub fn rotated(self, subject: Subject, next: Move, wanted: &Scheme, now: Timestamp) -> Result<Self, PkiError> {
-        Ok(match subject {
-            Subject::Ca => Self { kubernetes: self.kubernetes.rotated(next, KUBERNETES.1, now)?, ..self },
-            Subject::FrontProxyCa => Self { front_proxy: self.front_proxy.rotated(next, FRONT_PROXY.1, now)?, ..self },
-            Subject::EtcdCa => Self { etcd: self.etcd.rotated(next, ETCD.1, now)?, ..self },
-            Subject::ServiceAccountKey => {
-                Self { service_account: self.service_account.rotated(next, SERVICE_ACCOUNT.1, now)?, ..self }
-            }
-            Subject::EncryptionKey => Self { encryption: self.encryption.rotated(next, wanted), ..self },
-        })
+    ///
+    /// # Errors
+    ///
+    /// The table has no such authority or key; or another one cannot be made.
+    pub fn rotated(mut self, subject: Subject, next: Move, wanted: &Scheme, now: Timestamp) -> Result<Self, PkiError> {
+        let missing = || absent(subject);
+        let row = plan::pki::row(self.table, subject).ok_or_else(missing)?;
+        let entry = self.entries.remove(&subject).ok_or_else(missing)?;
+        self.entries.insert(subject, entry.rotated(row, next, wanted, now)?);
+        Ok(self)
     }
 
     /// What everybody may know of them; how often each was rotated stands beside them.
     pub fn seen(&self) -> Authorities {
-        let rings = [
-            (Subject::Ca, self.kubernetes.seen()),
-            (Subject::FrontProxyCa, self.front_proxy.seen()),
-            (Subject::EtcdCa, self.etcd.seen()),
-            (Subject::ServiceAccountKey, self.service_account.seen()),
-            (Subject::EncryptionKey, self.encryption.seen()),
-        ];
-        Authorities { rings: rings.into(), rotated: BTreeMap::new(), encryption: self.encryption.succession() }
+        let rings = self.entries.iter().map(|(subject, entry)| (*subject, entry.seen()));
+        let encryption = self.entries.values().find_map(Entry::succession).unwrap_or_default();
+        Authorities { rings: rings.collect(), rotated: BTreeMap::new(), encryption }
     }
 
-    /// What a run on control planes gets, by the names of its Secret's keys. etcd's private key goes to no machine.
+    /// What a run on control planes gets, by the names of its Secret's keys.
     pub fn control_plane_files(&self) -> Data {
-        let (kubernetes, front_proxy) = (&self.kubernetes, &self.front_proxy);
-        files([
-            ("ca.crt", kubernetes.trusted()),
-            ("ca.key", kubernetes.signer().private().to_owned()),
-            ("front-proxy-ca.crt", front_proxy.trusted()),
-            ("front-proxy-ca.key", front_proxy.signer().private().to_owned()),
-            ("etcd-ca.crt", self.etcd.trusted()),
-            ("sa.key", self.service_account.signer().private().to_owned()),
-            ("sa.pub", self.service_account.trusted()),
-            (encryption::KEY, self.encryption.lines()),
-        ])
-    }
-
-    /// What a run that goes by nothing but the keys of etcd's Secrets gets.
-    pub fn encryption_files(&self) -> Data {
-        files([(encryption::KEY, self.encryption.lines())])
-    }
-
-    /// What tells the cluster from others.
-    pub fn authority_files(&self) -> Data {
-        files([("ca.crt", self.kubernetes.trusted())])
+        self.files(|row| row.control_planes)
     }
 
     /// What a run on etcd machines gets beside their own certificates.
     pub fn etcd_files(&self) -> Data {
-        files([("etcd-ca.crt", self.etcd.trusted())])
+        self.files(|row| row.etcd)
+    }
+
+    /// What a run that goes by nothing but the keys of etcd's Secrets gets.
+    pub fn encryption_files(&self) -> Data {
+        self.files(|row| if row.subject == Subject::EncryptionKey { Halves::Both } else { Halves::None })
+    }
+
+    /// What tells the cluster from others.
+    pub fn authority_files(&self) -> Data {
+        self.files(|row| if row.subject == Subject::Ca { Halves::Public } else { Halves::None })
+    }
+
+    fn files(&self, halves: impl Fn(&PkiRow) -> Halves) -> Data {
+        let of_row = |row: &PkiRow| Some(self.entries.get(&row.subject)?.files(row.subject, halves(row)));
+        let files = self.table.iter().filter_map(of_row).flatten();
+        files.map(|(name, value)| (format!("pki.{name}"), ByteString(value.into()))).collect()
     }
 
     /// `sha256:<hex>` of the public key of the Kubernetes authority that signs.
     pub fn ca_cert_hash(&self) -> Result<String, PkiError> {
-        Certificate::parse("the Kubernetes authority", self.kubernetes.signer().certificate())?.public_key_hash()
+        let signer = self.authority(Subject::Ca)?.signer();
+        Certificate::parse("the Kubernetes authority", signer.certificate())?.public_key_hash()
     }
 }
 
-fn files<const N: usize>(files: [(&str, String); N]) -> Data {
-    files.into_iter().map(|(name, value)| (format!("pki.{name}"), ByteString(value.into()))).collect()
+fn absent(subject: Subject) -> PkiError {
+    PkiError::Absent { what: subject.name().to_owned() }
 }
 
 impl std::fmt::Debug for Pki {
@@ -187,17 +145,48 @@ impl std::fmt::Debug for Pki {
 #[cfg(test)]
 mod tests {
     use super::{Data, Pki};
+    use crate::pki::certificate::Certificate;
+    use crate::pki::fixtures::TWO;
     use jiff::Timestamp;
+    use plan::cluster_deployment::pki::TABLE;
+    use plan::encryption::Scheme;
+    use plan::rotation::{Move, Stage, Subject};
+
+    fn now() -> Timestamp {
+        "2026-11-21T00:00:00Z".parse().unwrap()
+    }
 
     fn pki() -> Pki {
-        let now: Timestamp = "2026-11-21T00:00:00Z".parse().unwrap();
-        Pki::generate(now).unwrap()
+        Pki::generate(TABLE, &Scheme::default(), now()).unwrap()
+    }
+
+    #[test]
+    fn a_table_of_two_authorities_has_nothing_else_and_is_read_back_rotated_and_handed_out_by_its_rows() {
+        let two = Pki::generate(TWO, &Scheme::default(), now()).unwrap();
+        let entries: Vec<String> = two.data().into_keys().collect();
+        assert_eq!(entries, ["ca.crt", "ca.key", "etcd-ca.crt", "etcd-ca.key"]);
+        assert_eq!(Pki::from_data(TWO, "plane-pki", &two.data()).unwrap(), two);
+        let authority = Certificate::parse("ca", &two.authority(Subject::Ca).unwrap().trusted()).unwrap();
+        assert_eq!(authority.alternative_names().unwrap().0, ["plane".to_owned()].into());
+        assert_eq!(two.control_plane_files().into_keys().collect::<Vec<_>>(), ["pki.ca.crt", "pki.etcd-ca.crt"]);
+        assert_eq!(two.etcd_files().into_keys().collect::<Vec<_>>(), ["pki.etcd-ca.crt"]);
+        assert!(two.encryption_files().is_empty());
+
+        let wanted = Scheme::default();
+        let begun = two.clone().rotated(Subject::EtcdCa, Move::Begin(1), &wanted, now()).unwrap();
+        let stages: Vec<(Subject, Stage)> =
+            begun.seen().rings.iter().map(|(subject, ring)| (*subject, ring.stage)).collect();
+        assert_eq!(stages, [(Subject::Ca, Stage::Settled), (Subject::EtcdCa, Stage::Trust)]);
+        let refused = two.clone().rotated(Subject::EncryptionKey, Move::Begin(1), &wanted, now()).unwrap_err();
+        assert_eq!(refused.to_string(), "this PKI has no encryption-key");
+        assert!(two.authority(Subject::FrontProxyCa).is_err());
+        assert!(Pki::from_data(TABLE, "plane-pki", &two.data()).is_err(), "a table wants all of its rows");
     }
 
     #[test]
     fn what_is_written_is_read_back() {
         let pki = pki();
-        assert_eq!(Pki::from_data("a-pki", &pki.data()).unwrap(), pki);
+        assert_eq!(Pki::from_data(TABLE, "a-pki", &pki.data()).unwrap(), pki);
     }
 
     #[test]
@@ -205,7 +194,7 @@ mod tests {
         for key in pki().data().into_keys() {
             let mut data: Data = pki().data();
             data.remove(&key);
-            let error = Pki::from_data("a-pki", &data).unwrap_err().to_string();
+            let error = Pki::from_data(TABLE, "a-pki", &data).unwrap_err().to_string();
             assert_eq!(
                 error,
                 format!("Secret a-pki has no key {key}: restore it from a backup, it is never made anew")

@@ -2,12 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crds::names::pki_secret;
-use crds::{ClusterDeployment, Reason};
+use crds::Reason;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
-use kube::ResourceExt;
 use plan::inputs::InputsProblem;
+use plan::pki::{PkiRow, authorities};
 use plan::rotation::own::{OwnAuthorities, OwnAuthority};
 use plan::rotation::{Subject, retired};
 use plan::settings::digest;
@@ -16,27 +15,22 @@ use super::authority::Authority;
 use super::certificate::Certificate;
 use super::material::Own;
 use super::ring::KeyRing;
-use super::{Pki, PkiError, find, private_key, suitable};
+use super::{Pki, PkiError, PkiOwner, private_key, suitable};
 use crate::context::Context;
 use crate::error::Error;
 
-/// Where each stands in the Secret, as in `<cluster>-pki`.
-const PAIRS: [(Subject, &str); 3] =
-    [(Subject::Ca, "ca"), (Subject::EtcdCa, "etcd-ca"), (Subject::FrontProxyCa, "front-proxy-ca")];
-
 /// What the Secret holds, or what is wrong with it; none: the spec refers to none.
-pub async fn read(ctx: &Context, cd: &ClusterDeployment) -> Result<Option<Result<Own, InputsProblem>>, Error> {
-    let Some(reference) = &cd.spec.certificates.ca_ref else { return Ok(None) };
-    if reference.name == pki_secret(&cd.name_any()) {
+pub async fn read(ctx: &Context, owner: &PkiOwner) -> Result<Option<Result<Own, InputsProblem>>, Error> {
+    let Some(name) = &owner.own_authorities else { return Ok(None) };
+    if *name == owner.keys_secret() {
         let message = format!(
-            "spec.certificates.caRef: Secret {} is the one that the operator keeps the cluster's keys in: put the pairs into another one",
-            reference.name
+            "spec.certificates.caRef: Secret {name} is the one that the operator keeps the cluster's keys in: put the pairs into another one"
         );
         return Ok(Some(Err(InputsProblem::waits(Reason::InvalidAuthority, message))));
     }
-    let secret = find(ctx, cd, &reference.name).await?;
+    let secret = owner.find(ctx, name).await?;
     let secret = secret.filter(|secret| secret.metadata.deletion_timestamp.is_none());
-    Ok(Some(parse(&reference.name, secret.as_ref())))
+    Ok(Some(parse(name, owner.table, secret.as_ref())))
 }
 
 /// Those of these fingerprints.
@@ -44,17 +38,17 @@ pub async fn read(ctx: &Context, cd: &ClusterDeployment) -> Result<Option<Result
 /// # Errors
 ///
 /// The Secret holds others by now, or cannot be read any more: it is decided on anew.
-pub async fn decided(ctx: &Context, cd: &ClusterDeployment, wanted: &BTreeMap<Subject, String>) -> Result<Own, Error> {
+pub async fn decided(ctx: &Context, owner: &PkiOwner, wanted: &BTreeMap<Subject, String>) -> Result<Own, Error> {
     if wanted.is_empty() {
         return Ok(Own::new());
     }
-    let mut own = read(ctx, cd).await?.and_then(Result::ok).unwrap_or_default();
+    let mut own = read(ctx, owner).await?.and_then(Result::ok).unwrap_or_default();
     own.retain(|subject, _| wanted.contains_key(subject));
     let found: BTreeMap<Subject, String> =
         own.iter().map(|(subject, authority)| (*subject, fingerprint(authority))).collect();
     if found != *wanted {
         return Err(Error::Failed {
-            action: format!("take the authorities of spec.certificates.caRef for cluster {}", cd.name_any()),
+            action: format!("take the authorities of spec.certificates.caRef for {}", owner.title()),
             source: "the Secret was changed just now".into(),
         });
     }
@@ -62,12 +56,12 @@ pub async fn decided(ctx: &Context, cd: &ClusterDeployment, wanted: &BTreeMap<Su
 }
 
 /// What everybody may know of them, beside the Secret of the cluster's keys.
-pub fn seen(own: &Own, keys: Option<&Secret>) -> Result<OwnAuthorities, InputsProblem> {
+pub fn seen(own: &Own, table: &'static [PkiRow], keys: Option<&Secret>) -> Result<OwnAuthorities, InputsProblem> {
     let data = keys.and_then(|secret| secret.data.as_ref());
-    let pki = data.and_then(|data| Pki::from_data("the cluster's keys", data).ok());
+    let pki = data.and_then(|data| Pki::from_data(table, "the cluster's keys", data).ok());
     let former = keys.map(|secret| retired::read(&secret.metadata)).unwrap_or_default();
     let one = |(subject, authority): (&Subject, &Authority)| {
-        let ring = pki.as_ref().and_then(|pki| pki.authority(*subject));
+        let ring = pki.as_ref().and_then(|pki| pki.authority(*subject).ok());
         let retired = former.get(subject);
         let seen = of_authority(authority, ring, retired).map_err(|error| {
             InputsProblem::waits(Reason::InvalidAuthority, format!("spec.certificates.caRef: {error}"))
@@ -115,23 +109,26 @@ pub(super) fn key_digest(certificate: &Certificate) -> Result<String, PkiError> 
 ///
 /// A Secret that is not there, holds none, or one that cannot be used; the message says of which entry what is wrong,
 /// and what to do.
-pub fn parse(name: &str, secret: Option<&Secret>) -> Result<Own, InputsProblem> {
+pub fn parse(name: &str, table: &[PkiRow], secret: Option<&Secret>) -> Result<Own, InputsProblem> {
+    let allowed = authorities(table);
     let refused = |reason, what: String| {
         let message = format!("Secret {name} of spec.certificates.caRef {what}");
         InputsProblem::waits(reason, message)
     };
     let invalid = |what: String| refused(Reason::InvalidAuthority, what);
-    let names = || PAIRS.map(|(_, stem)| format!("{stem}.crt with {stem}.key")).join(", ");
+    let pair_of = |subject: &Subject| format!("{0}.crt with {0}.key", subject.stem());
+    let names = || allowed.iter().map(pair_of).collect::<Vec<_>>().join(", ");
     let Some(secret) = secret else {
         let what = format!("is not there: make it, with one or more of {}, in PEM", names());
         return Err(refused(Reason::SecretNotFound, what));
     };
     let data = secret.data.clone().unwrap_or_default();
-    if let Some(entry) = data.keys().find(|entry| !is_known(entry)) {
+    if let Some(entry) = data.keys().find(|entry| !is_known(&allowed, entry)) {
         return Err(invalid(format!("has the entry {entry}, which nothing reads: remove it; allowed are {}", names())));
     }
     let mut own = Own::new();
-    for (subject, stem) in PAIRS {
+    for subject in &allowed {
+        let (subject, stem) = (*subject, subject.stem());
         let (certificate, key) = (format!("{stem}.crt"), format!("{stem}.key"));
         let authority = match (value(&data, &certificate), value(&data, &key)) {
             (None, None) => continue,
@@ -154,9 +151,9 @@ pub fn parse(name: &str, secret: Option<&Secret>) -> Result<Own, InputsProblem> 
     }
 }
 
-fn is_known(entry: &str) -> bool {
+fn is_known(allowed: &[Subject], entry: &str) -> bool {
     let stem = entry.strip_suffix(".crt").or_else(|| entry.strip_suffix(".key"));
-    PAIRS.iter().any(|(_, known)| stem == Some(*known))
+    allowed.iter().any(|known| stem == Some(known.stem()))
 }
 
 fn lacks(entry: &str, beside: &str) -> String {

@@ -1,43 +1,36 @@
 //! The moves of a rotation, in the Secret with the cluster's authorities and keys.
 
-use crds::ClusterDeployment;
-use crds::names::{annotation, pki_secret};
+use crds::names::annotation;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Secret;
 use kube::ResourceExt;
-use plan::encryption::Scheme;
+use plan::pki::PkiRow;
 use plan::rotation::{Authorities, Move, Subject, request, retired};
 use serde_json::{Value, json};
 
 use super::certificate::Certificate;
 use super::material::Data;
-use super::{Pki, belongs_to, find, own};
+use super::{Pki, PkiOwner, own};
 use crate::context::Context;
 use crate::error::{Error, ResultExt};
 use crate::execute;
 
 /// What everybody may know of the cluster's authorities and keys; nothing where they cannot be read: what needs them
 /// says why.
-pub fn seen(secret: &Secret) -> Authorities {
+pub fn seen(secret: &Secret, table: &'static [PkiRow]) -> Authorities {
     let data = secret.data.clone().unwrap_or_default();
-    let pki = Pki::from_data(&secret.name_any(), &data).ok();
+    let pki = Pki::from_data(table, &secret.name_any(), &data).ok();
     let seen = pki.as_ref().map(Pki::seen).unwrap_or_default();
     Authorities { rotated: request::rotated(&secret.metadata), ..seen }
 }
 
 /// Makes a move, where nobody has written the Secret meanwhile.
-pub async fn make(
-    ctx: &Context,
-    cd: &ClusterDeployment,
-    subject: Subject,
-    next: Move,
-    now: Timestamp,
-) -> Result<(), Error> {
-    let doing = || doing(cd, subject);
-    let Some((secret, pki)) = keys(ctx, cd, subject).await? else { return Ok(()) };
+pub async fn make(ctx: &Context, owner: &PkiOwner, subject: Subject, next: Move, now: Timestamp) -> Result<(), Error> {
+    let doing = || doing(owner, subject);
+    let Some((secret, pki)) = keys(ctx, owner, subject).await? else { return Ok(()) };
     let before = pki.data();
-    let former = pki.authority(subject).and_then(|ring| ring.former()).map(str::to_owned);
-    let mut patch = changed(&before, &pki.rotated(subject, next, &Scheme::wanted(cd), now).doing(doing)?.data());
+    let former = pki.authority(subject).ok().and_then(|ring| ring.former()).map(str::to_owned);
+    let mut patch = changed(&before, &pki.rotated(subject, next, &owner.encryption, now).doing(doing)?.data());
     if let Move::Begin(number) = next {
         let mut rotated = request::rotated(&secret.metadata);
         rotated.insert(subject, number);
@@ -53,24 +46,25 @@ pub async fn make(
 }
 
 /// Has the owner's authority of this fingerprint follow the one that signs, where none does yet.
-pub async fn take(ctx: &Context, cd: &ClusterDeployment, subject: Subject, fingerprint: &str) -> Result<(), Error> {
-    let mut own = own::decided(ctx, cd, &[(subject, fingerprint.to_owned())].into()).await?;
-    let Some((secret, pki)) = keys(ctx, cd, subject).await? else { return Ok(()) };
+pub async fn take(ctx: &Context, owner: &PkiOwner, subject: Subject, fingerprint: &str) -> Result<(), Error> {
+    let mut own = own::decided(ctx, owner, &[(subject, fingerprint.to_owned())].into()).await?;
+    let Some((secret, pki)) = keys(ctx, owner, subject).await? else { return Ok(()) };
     let Some(next) = own.remove(&subject) else { return Ok(()) };
     let patch = changed(&pki.data(), &pki.followed_by(subject, next).data());
     execute::patch_if_unchanged(ctx, &secret, patch).await.map(drop)
 }
 
-fn doing(cd: &ClusterDeployment, subject: Subject) -> String {
-    format!("rotate {} of cluster {}", subject.name(), cd.name_any())
+fn doing(owner: &PkiOwner, subject: Subject) -> String {
+    format!("rotate {} of {}", subject.name(), owner.title())
 }
 
 /// The Secret, and what is in it; none: it is not there.
-async fn keys(ctx: &Context, cd: &ClusterDeployment, subject: Subject) -> Result<Option<(Secret, Pki)>, Error> {
-    let name = pki_secret(&cd.name_any());
-    let Some(secret) = find(ctx, cd, &name).await? else { return Ok(None) };
-    belongs_to(&secret, cd).doing(|| doing(cd, subject))?;
-    let pki = Pki::from_data(&name, &secret.data.clone().unwrap_or_default()).doing(|| doing(cd, subject))?;
+async fn keys(ctx: &Context, owner: &PkiOwner, subject: Subject) -> Result<Option<(Secret, Pki)>, Error> {
+    let name = owner.keys_secret();
+    let Some(secret) = owner.find(ctx, &name).await? else { return Ok(None) };
+    owner.check(&secret).doing(|| doing(owner, subject))?;
+    let data = secret.data.clone().unwrap_or_default();
+    let pki = Pki::from_data(owner.table, &name, &data).doing(|| doing(owner, subject))?;
     Ok(Some((secret, pki)))
 }
 
@@ -88,9 +82,11 @@ mod tests {
     use crds::ClusterDeployment;
     use jiff::Timestamp;
     use k8s_openapi::api::core::v1::Secret;
+    use plan::cluster_deployment::pki::TABLE;
     use plan::rotation::{Move, Stage, Subject};
 
     use super::{make, seen};
+    use crate::cluster_deployment::pki_owner;
     use crate::fake_api::FakeApi;
     use crate::pki;
 
@@ -113,18 +109,18 @@ mod tests {
         let api = FakeApi::default();
         api.put("clusterdeployments", "{apiVersion: clusterwright.dev/v1alpha1, kind: ClusterDeployment, metadata: {name: a, namespace: fleet}, spec: {kubernetesVersion: 1.35.4, controlPlane: {replicas: 1}, artifacts: {url: 'http://x'}}}");
         let deployment: ClusterDeployment = api.list("clusterdeployments").remove(0);
-        let ctx = api.context();
+        let (ctx, deployment) = (api.context(), pki_owner(&deployment));
         pki::make(&ctx, &deployment, &BTreeMap::new(), now()).await.unwrap();
         api.edit(SECRET, |secret| secret["data"]["note"] = "bWluZQ==".into());
         let made = keys(&api);
 
         let rotate = async |next| make(&ctx, &deployment, Subject::EtcdCa, next, now()).await.unwrap();
-        let ring = || seen(&secret(&api)).rings[&Subject::EtcdCa].clone();
+        let ring = || seen(&secret(&api), TABLE).rings[&Subject::EtcdCa].clone();
         let old = ring().signer;
         rotate(Move::Begin(3)).await;
         let begun = secret(&api);
         assert_eq!((ring().stage, ring().signer.clone()), (Stage::Trust, old.clone()));
-        assert_eq!(seen(&begun).rotated, [(Subject::EtcdCa, 3)].into());
+        assert_eq!(seen(&begun, TABLE).rotated, [(Subject::EtcdCa, 3)].into());
         rotate(Move::Begin(3)).await;
         assert_eq!(secret(&api).data, begun.data, "a second one is not made");
         rotate(Move::Complete).await;
@@ -136,11 +132,11 @@ mod tests {
         assert!(!keys(&api).iter().any(|key| key.contains("-next")), "{:?}", keys(&api));
         rotate(Move::Complete).await;
         assert_eq!((ring().stage, keys(&api)), (Stage::Settled, made));
-        assert_eq!(seen(&secret(&api)).rings.len(), Subject::ALL.len(), "the others are as they were");
+        assert_eq!(seen(&secret(&api), TABLE).rings.len(), Subject::ALL.len(), "the others are as they were");
     }
 
     #[test]
     fn of_a_secret_that_cannot_be_read_nothing_is_known() {
-        assert!(seen(&Secret::default()).rings.is_empty());
+        assert!(seen(&Secret::default(), TABLE).rings.is_empty());
     }
 }

@@ -2,24 +2,24 @@
 //! the storage, and the files that are stored beside the snapshot.
 
 use crds::backup::{BUNDLE_PREFIX, ETCD_SECRETS, STORAGE_PREFIX, STORAGE_SECRETS};
-use crds::names::pki_secret;
 use crds::{BackupStorage, ClusterDeployment, EtcdBackup, MachineSet, PlaybookRun};
 use jiff::Timestamp;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
 use kube::{Resource, ResourceExt};
-use plan::certificates::RenewalPolicy;
 use plan::inputs::{BackupSeen, etcd_client_values, etcd_without_machine};
+use plan::rotation::Subject;
 use serde::Serialize;
 use serde_json::json;
 
 use crate::backup_storage::look_up;
+use crate::cluster_deployment::pki_owner;
 use crate::context::Context;
 use crate::error::{Error, ResultExt};
 use crate::live;
+use crate::pki;
 use crate::pki::authority::Leaf;
 use crate::pki::material::Data;
-use crate::pki::{self, find};
 
 /// What the run's `backupRef` leads to; none: it has none, or there is no such EtcdBackup.
 pub(super) async fn seen(
@@ -87,11 +87,13 @@ pub(super) fn of_storage(credentials: Option<Secret>) -> impl Iterator<Item = (S
 
 /// A certificate of its own, which no machine has, and etcd's authority.
 async fn of_etcd(ctx: &Context, deployment: &ClusterDeployment) -> Result<Data, Error> {
-    let pki = pki::get(ctx, deployment).await?;
+    let owner = pki_owner(deployment);
+    let doing = || format!("make a certificate for the backup of {}", owner.title());
+    let pki = pki::get(ctx, &owner).await?;
+    let authority = pki.authority(Subject::EtcdCa).doing(doing)?;
     let leaf = Leaf { common_name: "clusterwright-backup".into(), ..Leaf::default() };
-    let client = pki.etcd.signer().issue(&leaf, RenewalPolicy::new(deployment).validity, Timestamp::now());
-    let client = client.doing(|| format!("make a certificate for the backup of cluster {}", deployment.name_any()))?;
-    let contents = [pki.etcd.trusted(), client.certificate, client.key];
+    let client = authority.signer().issue(&leaf, owner.renewal.validity, Timestamp::now()).doing(doing)?;
+    let contents = [authority.trusted(), client.certificate, client.key];
     let files = ETCD_SECRETS.into_iter().zip(contents);
     Ok(files.map(|(name, content)| (name.to_owned(), ByteString(content.into()))).collect())
 }
@@ -100,10 +102,11 @@ async fn of_etcd(ctx: &Context, deployment: &ClusterDeployment) -> Result<Data, 
 async fn bundle(ctx: &Context, deployment: &ClusterDeployment) -> Result<Data, Error> {
     let namespace = deployment.namespace().unwrap_or_default();
     let name = deployment.name_any();
-    let keys = find(ctx, deployment, &pki_secret(&name)).await?.unwrap_or_default();
+    let owner = pki_owner(deployment);
+    let keys = owner.find(ctx, &owner.keys_secret()).await?.unwrap_or_default();
     // Without an owner: that is how it is taken over by the ClusterDeployment that it is restored for.
     let keys = json!({
-        "apiVersion": "v1", "kind": "Secret", "type": "Opaque", "metadata": { "name": pki_secret(&name) }, "data": keys.data
+        "apiVersion": "v1", "kind": "Secret", "type": "Opaque", "metadata": { "name": owner.keys_secret() }, "data": keys.data
     });
     let sets = live::machine_sets(ctx, &namespace, &name).await?;
     let sets: Vec<_> = sets.iter().map(|set| plain::<MachineSet>(set)).collect();

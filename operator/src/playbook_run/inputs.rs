@@ -24,6 +24,7 @@ use plan::undecodable::Undecodable;
 
 use super::ownership::{named_as, taken};
 use super::{backup, etcd_client, registries, restore, secrets};
+use crate::cluster_deployment::pki_owner;
 use crate::context::Context;
 use crate::error::{Error, ResultExt};
 use crate::{live, pki};
@@ -105,7 +106,6 @@ async fn gather(
     let text = serde_json::to_string(&model).doing(|| "write the model".into())?;
     let settings = cluster.as_ref().map(|cluster| {
         let contents = Contents {
-            addons: cluster.addon_manifests.clone(),
             network: cluster.network_manifests.clone(),
             etcd_client: cluster.etcd_client.clone(),
             files: cluster.configuration_files.clone(),
@@ -151,20 +151,19 @@ async fn cluster_seen<'a>(
     let mut ca_cert_hash = None;
     let mut authorities = Authorities::default();
     if needs_cluster {
-        let Some(pki) = pki::read(ctx, deployment).await? else {
+        let Some(pki) = pki::read(ctx, &pki_owner(deployment)).await? else {
             let message = plan::cluster_deployment::pki::missing(deployment);
             return Ok(Err(InputsProblem::waits(Reason::PKIMissing, message)));
         };
         authorities = pki.seen();
         ca_cert_hash = Some(pki.ca_cert_hash().doing(|| format!("hash the certificate authority of cluster {name}"))?);
     }
-    let addons = deployment.spec.addon_manifests();
     let network = deployment.spec.networking.plugin.manifests_ref.as_ref();
     let manifests = async |reference: Option<&LocalRef>| match reference.filter(|_| needs_cluster) {
         Some(reference) => manifests(ctx, &namespace, &reference.name).await,
         None => Ok(Ok(BTreeMap::new())),
     };
-    let (addons, network) = (manifests(addons).await?, manifests(network).await?);
+    let network = manifests(network).await?;
     let files = match needs_cluster {
         true => configuration_files(ctx, deployment).await?,
         false => Ok(BTreeMap::new()),
@@ -182,7 +181,7 @@ async fn cluster_seen<'a>(
         true => etcd_client::digest(ctx, deployment).await?.transpose(),
         false => Ok(None),
     };
-    Ok(addons.and_then(|addon_manifests| {
+    let seen = || {
         Ok(ClusterSeen {
             etcd_client: etcd_client?,
             artifacts: artifacts?,
@@ -191,11 +190,11 @@ async fn cluster_seen<'a>(
             machines,
             ca_cert_hash,
             authorities,
-            addon_manifests,
             network_manifests: network?,
             configuration_files: files?,
         })
-    }))
+    };
+    Ok(seen())
 }
 
 /// The files that the configuration of a control plane refers to, by their keys.
@@ -232,7 +231,7 @@ pub(crate) async fn artifacts_seen(
     }
     if let Some(LocalRef { name }) = &source.credentials_ref {
         let secret = live::get::<Secret>(ctx, namespace, name).await?;
-        match artifacts::login_of(name, secret.as_ref()) {
+        match artifacts::login_of(artifacts::CREDENTIALS, name, secret.as_ref()) {
             Ok(login) => seen.login = Some(login),
             Err(problem) => return Ok(Err(problem)),
         }

@@ -146,7 +146,7 @@ async fn preparing(ctx: &Context, observed: &mut Observation) -> Result<(), Erro
     observed.image = image(ctx, deployment.as_ref());
     let executor = deployment.as_ref().and_then(|deployment| deployment.spec.executor.as_ref());
     observed.pod = executor.and_then(|executor| executor.pod.clone());
-    observed.grant = grant(&run, deployment.as_ref());
+    observed.grant = grant(&run, "ClusterDeployment", deployment.as_ref().map(ClusterDeployment::lock));
     if matches!(observed.grant, Grant::Given { .. }) && observed.inputs == InputsSeen::NotLookedAt {
         observed.inputs = inputs::look(ctx, &run, deployment.as_ref()).await?;
     }

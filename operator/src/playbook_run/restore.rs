@@ -4,7 +4,6 @@
 use crds::backup::{IDENTITY_SECRET, PKI_SECRET};
 use crds::cluster_deployment::RestoredFrom;
 use crds::etcd_restore::IDENTITY_KEY;
-use crds::names::pki_secret;
 use crds::step::{Intent, Step};
 use crds::{BackupStorage, ClusterDeployment, EtcdBackup, EtcdRestore, PlaybookRun};
 use k8s_openapi::ByteString;
@@ -16,10 +15,10 @@ use plan::inputs::RestoreSeen;
 
 use super::backup::of_storage;
 use crate::backup_storage::look_up;
+use crate::cluster_deployment::pki_owner;
 use crate::context::Context;
 use crate::error::{Error, ResultExt};
 use crate::live;
-use crate::pki::find;
 use crate::pki::material::Data;
 
 /// What the run's `restoreRef` leads to, or, of an install, what its cluster begins with; none: it has none, or there
@@ -78,9 +77,9 @@ async fn of_install(
 
 /// The files of the run's Secret.
 pub(super) async fn files(ctx: &Context, run: &PlaybookRun, deployment: &ClusterDeployment) -> Result<Data, Error> {
-    let name = deployment.name_any();
-    let keys = find(ctx, deployment, &pki_secret(&name)).await?.and_then(|secret| secret.data).unwrap_or_default();
-    let keys = serde_json::to_vec(&keys).doing(|| format!("write the keys of cluster {name}"))?;
+    let owner = pki_owner(deployment);
+    let keys = owner.find(ctx, &owner.keys_secret()).await?.and_then(|secret| secret.data).unwrap_or_default();
+    let keys = serde_json::to_vec(&keys).doing(|| format!("write the keys of {}", owner.title()))?;
     let mut files = Data::from([(PKI_SECRET.to_owned(), ByteString(keys))]);
     if let Some(seen) = seen(ctx, run, Some(deployment)).await? {
         let identity = seen.identity.and_then(|secret| secret.data?.remove(IDENTITY_KEY));

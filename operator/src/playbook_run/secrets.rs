@@ -11,16 +11,18 @@ use k8s_openapi::api::core::v1::Secret;
 use kube::{Api, ResourceExt};
 use plan::inputs::{SecretsNeeded, artifacts};
 use plan::job::metadata;
+use plan::rotation::Subject;
 
 use super::ownership::named_as;
 use super::{backup, etcd_client, registries, restore};
 use crate::bootstrap_token::{self, BootstrapToken};
+use crate::cluster_deployment::pki_owner;
 use crate::context::Context;
 use crate::error::{Error, ResultExt, chain};
 use crate::execute;
 use crate::live;
 use crate::pki::material::Data;
-use crate::pki::{self, Pki, etcd::Member};
+use crate::pki::{self, Pki, PkiOwner, etcd::Member};
 
 /// Writes the run's Secret unless it is there already: a token is not made twice for one run.
 pub(super) async fn freeze(
@@ -102,11 +104,12 @@ async fn keys(
     let needs_pki = needs.control_plane || needs.apiserver_client || !needs.kubelets.is_empty();
     let needs_certificates = needs_pki || !needs.etcd_hosts.is_empty() || needs.etcd_client;
     if needs.encryption {
-        data.extend(pki::get(ctx, deployment).await?.encryption_files());
+        data.extend(pki::get(ctx, &pki_owner(deployment)).await?.encryption_files());
     }
     if needs_certificates {
-        let pki = pki::get(ctx, deployment).await?;
-        data.extend(of_cluster(ctx, deployment, &pki, needs, now).await?);
+        let owner = pki_owner(deployment);
+        let pki = pki::get(ctx, &owner).await?;
+        data.extend(of_cluster(ctx, (deployment, &owner), &pki, needs, now).await?);
     }
     if needs.artifacts_login {
         data.extend(artifacts_login(ctx, deployment).await?);
@@ -123,7 +126,7 @@ async fn keys(
 /// The cluster's authorities, keys and certificates, as far as the run's machines have a use for them.
 async fn of_cluster(
     ctx: &Context,
-    deployment: &ClusterDeployment,
+    (deployment, owner): (&ClusterDeployment, &PkiOwner),
     pki: &Pki,
     needs: &SecretsNeeded,
     now: Timestamp,
@@ -132,13 +135,13 @@ async fn of_cluster(
     if needs.control_plane {
         data.extend(pki.control_plane_files());
     }
-    let authority = pki.kubernetes.signer();
-    let of_kubelets = || format!("make certificates of kubelets of cluster {}", deployment.name_any());
-    data.extend(pki::kubelet::files(authority, &needs.kubelets, now).doing(of_kubelets)?);
+    let of_kubelets = || format!("make certificates of kubelets of {}", owner.title());
+    let authority = pki.authority(Subject::Ca).doing(of_kubelets)?;
+    data.extend(pki::kubelet::files(authority.signer(), &needs.kubelets, now).doing(of_kubelets)?);
     if !needs.kubelets.is_empty() {
         data.extend(pki.authority_files());
     }
-    if let Some(next) = pki.kubernetes.next().filter(|_| needs.control_plane && !needs.kubelets.is_empty()) {
+    if let Some(next) = authority.next().filter(|_| needs.control_plane && !needs.kubelets.is_empty()) {
         data.extend(pki::kubelet::next_client(next, now).doing(of_kubelets)?);
     }
     if needs.etcd_client {
@@ -150,7 +153,7 @@ async fn of_cluster(
         let member =
             |(host, address): &(String, String)| Member { host: host.clone(), addresses: vec![address.clone()] };
         let members: Vec<Member> = needs.etcd_members.iter().map(member).collect();
-        let certificates = pki::etcd::ensure(ctx, deployment, pki, &members, now).await?;
+        let certificates = pki::etcd::ensure(ctx, owner, pki, &members, now).await?;
         if needs.apiserver_client {
             data.extend(certificates.apiserver_files());
         }
@@ -171,7 +174,7 @@ async fn artifacts_login(ctx: &Context, deployment: &ClusterDeployment) -> Resul
     let api: Api<Secret> = Api::namespaced(ctx.client.clone(), &deployment.namespace().unwrap_or_default());
     let name = &reference.name;
     let secret = api.get(name).await.doing(|| format!("read Secret {name}"))?;
-    let login = artifacts::login_of(name, Some(&secret))
+    let login = artifacts::login_of(artifacts::CREDENTIALS, name, Some(&secret))
         .map_err(|problem| std::io::Error::other(problem.message))
         .doing(|| format!("log in with Secret {name}"))?;
     let mut values = secret.data.unwrap_or_default();

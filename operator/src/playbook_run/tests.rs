@@ -3,6 +3,8 @@ use std::sync::Arc;
 use crds::PlaybookRun;
 use crds::playbook_run::RunPhase;
 use k8s_openapi::ByteString;
+use plan::cluster_deployment::pki::TABLE;
+use plan::encryption::Scheme;
 use serde_json::json;
 
 use super::Observation;
@@ -39,7 +41,7 @@ fn world() -> FakeApi {
 
 /// The cluster's authorities and keys.
 fn pki(api: &FakeApi) {
-    let made = Pki::generate(jiff::Timestamp::now()).unwrap();
+    let made = Pki::generate(TABLE, &Scheme::default(), jiff::Timestamp::now()).unwrap();
     let data = serde_json::to_string(&made.data()).unwrap();
     api.put(
         "secrets",

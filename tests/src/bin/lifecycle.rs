@@ -60,8 +60,11 @@ impl Arguments {
     fn named(&self) -> Result<Vec<LifecycleScenario>> {
         let all: &[LifecycleScenario] = if self.sample { &LifecycleScenario::SAMPLE } else { &LifecycleScenario::ALL };
         if self.scenarios.is_empty() {
-            let is_of_run =
-                |profile: Profile| profile.is_of_backups() == self.backups && profile.is_of_changes() == self.changes;
+            let is_of_run = |profile: Profile| {
+                profile.is_of_backups() == self.backups
+                    && profile.is_of_changes() == self.changes
+                    && !profile.is_of_addons()
+            };
             let asked = all.iter().copied().filter(|scenario| is_of_run(scenario.profile()));
             return Ok(asked.collect());
         }

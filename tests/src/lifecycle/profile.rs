@@ -29,6 +29,8 @@ pub enum Profile {
     Workers,
     /// Three machines, and no cluster yet.
     Race,
+    /// Two machines, and no cluster yet.
+    Addons,
     /// One control plane and one worker; two spare machines.
     Loss,
     /// One control plane behind a load balancer; four spare machines.
@@ -57,9 +59,10 @@ pub enum Profile {
 
 impl Profile {
     /// All of them.
-    pub const ALL: [Profile; 13] = [
+    pub const ALL: [Profile; 14] = [
         Profile::Workers,
         Profile::Race,
+        Profile::Addons,
         Profile::Loss,
         Profile::ControlPlane,
         Profile::Dedicated,
@@ -77,6 +80,7 @@ impl Profile {
         match self {
             Self::Workers => "lifecycle-workers",
             Self::Race => "lifecycle-race",
+            Self::Addons => "lifecycle-addons",
             Self::Loss => "lifecycle-loss",
             Self::ControlPlane => "lifecycle-planes",
             Self::Dedicated => "lifecycle-etcd",
@@ -97,6 +101,8 @@ impl Profile {
             Self::Workers => 116,
             // And twenty more: it makes two clusters.
             Self::Race => 117,
+            // Two more: it makes two clusters.
+            Self::Addons => 133,
             Self::Loss => 118,
             Self::ControlPlane => 119,
             Self::Dedicated => 121,
@@ -122,6 +128,11 @@ impl Profile {
         matches!(self, Self::Restores | Self::DedicatedRestores | Self::Beginnings)
     }
 
+    /// Whether it needs what `make addons` builds.
+    pub fn is_of_addons(self) -> bool {
+        self == Self::Addons
+    }
+
     /// Whether it is about changes of a running cluster: these have a run of their own.
     pub fn is_of_changes(self) -> bool {
         matches!(self, Self::OlderMinor | Self::OlderDedicated | Self::Changes | Self::KeepalivedChanges)
@@ -131,6 +142,7 @@ impl Profile {
     async fn set<'a>(self, scenario: &'a Scenario) -> Result<(Stage<'a>, Option<Endpoint>)> {
         let machines: &[&str] = match self {
             Self::Workers => &["a", "b", "c", "d", "e"],
+            Self::Addons => &["a", "b"],
             Self::Race | Self::Keepalived | Self::KeepalivedChanges | Self::Restores => &["a", "b", "c"],
             Self::Loss | Self::Beginnings => &["a", "b", "c", "d"],
             Self::ControlPlane | Self::DedicatedRestores | Self::OlderMinor | Self::Changes => {
@@ -145,7 +157,7 @@ impl Profile {
         let spec = &mut stage.wish["spec"];
         match self {
             Self::Workers | Self::Loss | Self::Restores | Self::Beginnings => spec["workers"][0]["replicas"] = json!(1),
-            Self::Race => return Ok((stage, None)),
+            Self::Race | Self::Addons => return Ok((stage, None)),
             Self::ControlPlane => {
                 balancer = Some(balance(&stage.machines)?);
                 spec["controlPlane"]["endpoint"] = json!({"host": "172.30.0.1", "port": BALANCER});

@@ -1,6 +1,7 @@
 //! What is played: each scenario is one promise, on the cluster of its profile.
 
 mod addons;
+mod addons_fleet;
 mod beginnings;
 mod comeback;
 mod control_plane;
@@ -59,6 +60,8 @@ pub enum LifecycleScenario {
     ShrinkWithBudget,
     /// An Addon is applied, kept and removed.
     Addons,
+    /// An Addon on two clusters, one of which is dead for a while.
+    AddonsFleet,
     /// A machine that was cleaned serves again.
     Reuse,
     /// Hooks around join and remove.
@@ -133,11 +136,12 @@ pub enum LifecycleScenario {
 
 impl LifecycleScenario {
     /// All, in the order in which those of a profile are played.
-    pub const ALL: [LifecycleScenario; 39] = [
+    pub const ALL: [LifecycleScenario; 40] = [
         LifecycleScenario::Expand,
         LifecycleScenario::Request,
         LifecycleScenario::ShrinkWithBudget,
         LifecycleScenario::Addons,
+        LifecycleScenario::AddonsFleet,
         LifecycleScenario::Reuse,
         LifecycleScenario::Hooks,
         LifecycleScenario::ReplaceWorker,
@@ -190,6 +194,7 @@ impl LifecycleScenario {
             Self::Request => "request",
             Self::ShrinkWithBudget => "shrink-with-budget",
             Self::Addons => "addons",
+            Self::AddonsFleet => "addons-fleet",
             Self::Reuse => "reuse",
             Self::Hooks => "hooks",
             Self::ReplaceWorker => "replace-worker",
@@ -242,6 +247,9 @@ impl LifecycleScenario {
                 "a worker leaves once its Pods may, says what is in the way until then, and is clean in the pool"
             }
             Self::Addons => "an Addon runs on the cluster in two versions, is put back, and goes with all it had",
+            Self::AddonsFleet => {
+                "metrics-server serves on two clusters, a bad version stops, and a dead cluster holds up nobody"
+            }
             Self::Reuse => "a machine that left is clean, and serves again",
             Self::Hooks => "custom playbooks run before and after join, drain and remove, with their variables",
             Self::ReplaceWorker => "a spare machine takes the place of a worker that was killed",
@@ -320,6 +328,7 @@ impl LifecycleScenario {
             | Self::ReplaceWorker
             | Self::ForceRemove => Profile::Workers,
             Self::Race => Profile::Race,
+            Self::AddonsFleet => Profile::Addons,
             Self::Rebuild | Self::DeleteDead => Profile::Loss,
             Self::Grow | Self::ReplaceFirst | Self::FiveAndBack | Self::ShrinkControlPlane => Profile::ControlPlane,
             Self::GrowEtcd | Self::ReplaceEtcd => Profile::Dedicated,
@@ -347,6 +356,7 @@ impl LifecycleScenario {
             Self::Request => requested::partly(stage).await,
             Self::ShrinkWithBudget => leaving::shrink_with_budget(stage).await,
             Self::Addons => addons::kept(stage).await,
+            Self::AddonsFleet => addons_fleet::across_clusters(stage).await,
             Self::Reuse => workers::reuse(stage).await,
             Self::Hooks => hooks::around_join_and_remove(stage).await,
             Self::ReplaceWorker => losses::replace_worker(stage).await,

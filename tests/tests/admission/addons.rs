@@ -11,6 +11,17 @@ fn addon() -> Value {
     object("Addon", "agent", json!({ "clusterSelector": {}, "source": { "manifests": { "from": from } } }))
 }
 
+/// `from` with an entry of a bundle.
+fn of_bundle(more: Value) -> Value {
+    let mut bundle = json!({ "url": "https://artifacts.example.com/bundle", "name": "agent", "version": "v1.4.2" });
+    if let (Some(bundle), Some(more)) = (bundle.as_object_mut(), more.as_object()) {
+        bundle.extend(more.clone());
+    }
+    json!([[{ "bundle": bundle }]])
+}
+
+const KEY: &str = "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEA6kpsY+Kcn0UqR1wDPH0yqoVqYH0nN7AQO0Gu6m0Pz8s=\n-----END PUBLIC KEY-----\n";
+
 #[tokio::test(flavor = "multi_thread")]
 #[rustfmt::skip]
 async fn an_addon_has_one_source_and_says_which_clusters_it_is_for() -> Result<()> {
@@ -26,9 +37,16 @@ async fn an_addon_has_one_source_and_says_which_clusters_it_is_for() -> Result<(
         (0, "no source", addon(), "spec.source", json!([{}]), refused("exactly one of source.manifests and source.chart")),
         (0, "no source", addon(), "spec.source", json!([null]), refused("Required value")),
         (0, "nothing in it", addon(), from, json!([[], null]), refused("")),
-        (0, "neither or both", addon(), from, json!([[{}], [{ "configMapRef": { "name": "a" }, "secretRef": { "name": "b" } }]]), refused("exactly one of configMapRef and secretRef")),
+        (0, "neither or both", addon(), from, json!([[{}], [{ "configMapRef": { "name": "a" }, "secretRef": { "name": "b" } }]]), refused("exactly one of configMapRef, secretRef and bundle")),
         (22, "elsewhere", addon(), from, json!([[{ "secretRef": { "name": "a", "namespace": "kube-system" } }]]), refused("unknown field")),
         (0, "a Secret", addon(), from, json!([[{ "secretRef": { "name": "a" } }]]), Admitted),
+        (0, "of a bundle", addon(), from, of_bundle(json!({})), Admitted),
+        (0, "its index or its key vouches for it", addon(), from, of_bundle(json!({ "url": "http://a:80/b", "indexSHA256": "0a".repeat(32) })), Admitted),
+        (0, "its index or its key vouches for it", addon(), from, of_bundle(json!({ "url": "http://a", "signedBy": KEY })), Admitted),
+        (0, "nobody vouches for it", addon(), from, of_bundle(json!({ "url": "http://a" })), refused("indexSHA256 or signedBy is required")),
+        (0, "a login over plain HTTP", addon(), from, of_bundle(json!({ "url": "http://a", "signedBy": KEY, "credentialsRef": { "name": "x" } })), refused("need an https URL")),
+        (0, "a login in it", addon(), from, of_bundle(json!({ "url": "https://u:p@a" })), refused("bundle.url")),
+        (0, "no key", addon(), from, of_bundle(json!({ "signedBy": "x" })), refused("bundle.signedBy")),
         (0, "no version", addon(), "spec.version", json!(["", "a b", "-1", "x".repeat(65)]), refused("")),
         (0, "a version", addon(), "spec.version", json!(["1", "v1.2.3-rc.1+x"]), Admitted),
         (0, "a pause without canaries", addon(), "spec.rollout", json!([{ "pauseSeconds": 60 }]), refused_at("spec", "set rollout.canaries too")),
@@ -66,6 +84,13 @@ async fn a_chart_has_one_place_and_an_exact_version() -> Result<()> {
     };
     let (place, digest) = ("spec.source.chart", format!("sha256:{}", "0a".repeat(32)));
     let of = |field: &str| format!("{place}.{field}");
+    let bundled = |more: Value| {
+        let mut chart = json!({ "bundle": { "url": "https://artifacts.example.com/bundle" }, "name": "agent", "version": "1.4.2" });
+        if let (Some(chart), Some(more)) = (chart.as_object_mut(), more.as_object()) {
+            chart.extend(more.clone());
+        }
+        json!([chart])
+    };
     let repository = |more: Value| {
         let mut chart = json!({ "repository": "https://charts.example.com/stable", "name": "agent", "version": "1.4.2" });
         if let (Some(chart), Some(more)) = (chart.as_object_mut(), more.as_object()) {
@@ -76,6 +101,10 @@ async fn a_chart_has_one_place_and_an_exact_version() -> Result<()> {
     check(&server, [
         (0, "in a registry", charted("agent"), place, chart(json!({})), Admitted),
         (0, "in a repository", charted("agent"), place, repository(json!({})), Admitted),
+        (0, "in a bundle", charted("agent"), place, bundled(json!({})), Admitted),
+        (0, "a bundle and a registry", charted("agent"), place, bundled(json!({ "oci": "oci://a/b" })), refused_at(place, "exactly one of oci")),
+        (0, "nobody vouches for it", charted("agent"), place, bundled(json!({ "bundle": { "url": "http://a" } })), refused("indexSHA256 or signedBy is required")),
+        (0, "authorities without TLS", charted("agent"), place, bundled(json!({ "bundle": { "url": "http://a", "signedBy": KEY }, "caRef": { "name": "x" } })), refused_at(place, "need a bundle with an https URL")),
         (0, "two places", charted("agent"), place, repository(json!({ "oci": "oci://a/b" })), refused_at(place, "exactly one of oci")),
         (0, "no place, or half of one", charted("agent"), place, json!([{ "version": "1.0.0" }, { "version": "1.0.0", "repository": "https://a" }]), refused_at(place, "exactly one of oci")),
         (0, "a name in a registry", charted("agent"), place, chart(json!({ "name": "x" })), refused_at(place, "exactly one of oci")),

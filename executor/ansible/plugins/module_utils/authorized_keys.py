@@ -9,7 +9,7 @@ import os
 import pwd
 import re
 
-from ansible_collections.clusterwright.cluster.plugins.module_utils import files, marked_lines, membership
+from ansible_collections.clusterwright.cluster.plugins.module_utils import files, marked_lines, membership, selinux
 from ansible_collections.clusterwright.cluster.plugins.module_utils.command import attempt, find
 from ansible_collections.clusterwright.cluster.plugins.module_utils.failure import StepFailure
 
@@ -81,6 +81,8 @@ def create(path: str, entry: pwd.struct_passwd) -> None:
         descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
         os.fchown(descriptor, entry.pw_uid, entry.pw_gid)
         os.close(descriptor)
+    # sshd may read them only with labels of their own.
+    selinux.restore([folder, path])
 
 
 def apply(user: str, keys: list, login: list, check: bool) -> list:

@@ -24,11 +24,20 @@ from ansible_collections.clusterwright.cluster.plugins.module_utils.command impo
 from ansible_collections.clusterwright.cluster.plugins.module_utils.external_etcd import external_etcd
 from ansible_collections.clusterwright.cluster.plugins.module_utils.failure import StepFailure
 from ansible_collections.clusterwright.cluster.plugins.module_utils.finding import error, warning
-from ansible_collections.clusterwright.cluster.plugins.module_utils.host_findings import drop_ins, firewall, sysctl, zram
+from ansible_collections.clusterwright.cluster.plugins.module_utils.host_findings import (
+    drop_ins,
+    firewall,
+    labels,
+    sysctl,
+    zram,
+)
 from ansible_collections.clusterwright.cluster.plugins.module_utils.network_findings import endpoint, neighbours, networks
 
 TESTED = {("debian", "12"), ("debian", "13")}
 WRITTEN_FOR = {("ubuntu", "22.04"), ("ubuntu", "24.04")}
+# RHEL, Rocky Linux, AlmaLinux, Oracle Linux and CentOS Stream, by their major version.
+RHEL_FAMILY = {"rhel", "rocky", "almalinux", "ol", "centos"}
+RHEL_VERSION = "9"
 KERNEL_MINIMUM = (5, 4)
 # The difference holds the time that the task took to get here.
 CLOCK_ERROR_SECONDS = 30
@@ -50,15 +59,15 @@ def distribution(params: dict) -> list:
     pretty = release.get("PRETTY_NAME") or " ".join(this)
     if this in TESTED:
         return []
-    if this in WRITTEN_FOR:
+    if this in WRITTEN_FOR or (this[0] in RHEL_FAMILY and this[1].partition(".")[0] == RHEL_VERSION):
         return [warning("os-not-tested", f"{pretty} is written for but not tested: Debian 12 and 13 are")]
     if params["allow_unsupported_distribution"]:
         return [warning("os-unsupported", f"{pretty} is not supported, but allowed by allow_unsupported_distribution_setup")]
     return [
         error(
             "os-unsupported",
-            f"{pretty} is not supported: install Debian 12 or 13, or Ubuntu 22.04 or 24.04,"
-            " or set allow_unsupported_distribution_setup",
+            f"{pretty} is not supported: install Debian 12 or 13, Ubuntu 22.04 or 24.04, or version 9 of RHEL, Rocky Linux, AlmaLinux,"
+            " Oracle Linux or CentOS Stream, or set allow_unsupported_distribution_setup",
         )
     ]
 
@@ -190,6 +199,7 @@ CHECKS = (
     sysctl,
     zram,
     firewall,
+    labels,
     networks,
     neighbours,
     endpoint,

@@ -9,7 +9,15 @@ import json
 import os
 import re
 
-from ansible_collections.clusterwright.cluster.plugins.module_utils import machine, membership, packet_filter, runtime
+from ansible_collections.clusterwright.cluster.plugins.module_utils import (
+    distribution_packages,
+    firewalld,
+    machine,
+    membership,
+    packet_filter,
+    runtime,
+    selinux,
+)
 from ansible_collections.clusterwright.cluster.plugins.module_utils.command import attempt, find
 from ansible_collections.clusterwright.cluster.plugins.module_utils.finding import error, warning
 
@@ -44,7 +52,7 @@ def drop_ins(_params: dict) -> list:
                     continue
                 seen.add(os.path.realpath(path))
                 if re.search(r"^\s*ExecStart\s*=", content, re.MULTILINE):
-                    hint = f"remove it, or the package that it is of (dpkg -S {path} names it), then systemctl daemon-reload"
+                    hint = f"remove it, or the package that it is of ({distribution_packages.hints().OWNER} {path} names it), then systemctl daemon-reload"
                     found.append(error("unit-drop-in", f"{path} changes how {unit} is started: {hint}"))
                 else:
                     found.append(warning("unit-drop-in", f"{path} changes {unit}: make sure that it is meant to"))
@@ -144,7 +152,8 @@ def accepted(params: dict) -> list:
 def firewall(params: dict) -> list:
     """A firewall that is at work: it drops what nodes and Pods say to each other, or kube-proxy's rules when it is loaded again."""
     found = []
-    if attempt("systemctl", "is-active", "firewalld.service", timeout=10).out.strip() == "active":
+    by_firewalld = firewalld.running()
+    if by_firewalld:
         found.append("firewalld: systemctl disable --now firewalld")
     if re.search(r"^\s*ENABLED\s*=\s*[\"']?yes", machine.text("/etc/ufw/ufw.conf"), re.MULTILINE | re.IGNORECASE):
         found.append("ufw: ufw disable")
@@ -152,11 +161,34 @@ def firewall(params: dict) -> list:
     if not found:
         return []
     kind = warning if membership.belongs_to(params["identity"]) else error
+    commands = f"; with firewalld: {' && '.join(firewalld.commands(params))}" if by_firewalld else ""
     return [
         kind(
             "firewall",
             f"a firewall is at work on the machine ({'; '.join(found)}): turn it off; or let it accept from the cluster's machines and its"
             f" clients {', '.join(accepted(params))}, accept and forward all that Pods ({params['pod_cidr']}) send and get, and ignore this"
-            " finding by its name",
+            f" finding by its name{commands}",
         )
     ]
+
+
+def labels(_params: dict) -> list:
+    """SELinux: refused where its policy knows no containers, and else a warning, since nothing here was run under it."""
+    mode = selinux.mode()
+    if mode == "enforcing" and not selinux.knows_containers():
+        return [
+            error(
+                "selinux",
+                f"SELinux is enforcing, and its policy knows no containers: on the RHEL family dnf install {selinux.CONTAINER_POLICY}"
+                " (bootstrap-os does); elsewhere set SELINUX=permissive in /etc/selinux/config, then setenforce 0",
+            )
+        ]
+    if mode and selinux.knows_containers():
+        return [
+            warning(
+                "selinux-not-tested",
+                f"SELinux is {mode}: labels and booleans are written for it and not tested: if something is refused, ausearch -m avc -ts"
+                " recent names it, and setenforce 0 lets it be until the next boot",
+            )
+        ]
+    return []

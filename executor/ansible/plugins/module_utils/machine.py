@@ -7,6 +7,7 @@ from __future__ import annotations
 import os
 import platform
 
+from ansible_collections.clusterwright.cluster.plugins.module_utils import selinux
 from ansible_collections.clusterwright.cluster.plugins.module_utils.command import attempt
 from ansible_collections.clusterwright.cluster.plugins.module_utils.reservations import reserved
 
@@ -133,6 +134,8 @@ def relaxations() -> dict:
         # Of a container it is the host's, and only the host can turn it off.
         "swap": bool(kind and swaps()),
         "architecture": architecture(),
+        # Whether containers get labels of their own. So it is as well where SELinux only warns: it may be made to enforce any time.
+        "selinux": selinux.knows_containers(),
         "reserved": reserved(memory_mib(), os.cpu_count() or 1, etcd=False),
         "reserved_beside_etcd": reserved(memory_mib(), os.cpu_count() or 1, etcd=True),
     }

@@ -10,7 +10,14 @@ from __future__ import annotations
 import os
 import re
 
-from ansible_collections.clusterwright.cluster.plugins.module_utils import drop_in, files, machine, membership, units
+from ansible_collections.clusterwright.cluster.plugins.module_utils import (
+    distribution_packages,
+    drop_in,
+    files,
+    machine,
+    membership,
+    units,
+)
 from ansible_collections.clusterwright.cluster.plugins.module_utils.failure import StepFailure
 
 RESOLVED = "systemd-resolved.service"
@@ -57,7 +64,7 @@ def refusal(what: str) -> StepFailure:
     return StepFailure(
         "ResolverManaged",
         f"configuration.machine.dnsServers and searchDomains: {what}: give them to that program and take them back here, or have"
-        " systemd-resolved at work (apt-get install systemd-resolved)",
+        f" systemd-resolved at work ({distribution_packages.hints().INSTALL} systemd-resolved)",
     )
 
 

@@ -12,7 +12,7 @@ import json
 import os
 import time
 
-from ansible_collections.clusterwright.cluster.plugins.module_utils import files, membership, units
+from ansible_collections.clusterwright.cluster.plugins.module_utils import files, membership, selinux, units
 from ansible_collections.clusterwright.cluster.plugins.module_utils.command import attempt
 from ansible_collections.clusterwright.cluster.plugins.module_utils.leftovers import ROUTE_PROTOCOL
 
@@ -82,8 +82,10 @@ def keep(what: dict, check: bool = False) -> list:
     for path, content in ((membership.NETWORK, text), (UNIT_FILE, unit_text(program))):
         if files.write(path, content, 0o644, check):
             changed.append(path)
+    labelled = selinux.label_program(program, check)
+    changed += labelled
     # What is wanted it reads at each look.
-    if units.ensure(UNIT, restart=UNIT_FILE in changed, check=check):
+    if units.ensure(UNIT, restart=UNIT_FILE in changed or bool(labelled), check=check):
         changed.append(UNIT)
     return changed
 

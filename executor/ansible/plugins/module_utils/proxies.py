@@ -8,7 +8,7 @@ from __future__ import annotations
 import ipaddress
 import urllib.parse
 
-from ansible_collections.clusterwright.cluster.plugins.module_utils import files
+from ansible_collections.clusterwright.cluster.plugins.module_utils import distribution_packages, files
 
 
 APT = "/etc/apt/apt.conf.d/90clusterwright-proxy"
@@ -54,8 +54,9 @@ def apt(proxy: dict) -> str:
 
 
 def apply(proxy: dict, check: bool) -> list:
-    """Lets apt use it; without any apt is as it was. What changed."""
-    content = apt(proxy)
+    """Lets apt use it; without any apt is as it was. Another package manager is given it in its environment, for each call of ours: its
+    own configuration knows of no hosts that are reached without. What changed."""
+    content = apt(proxy) if distribution_packages.has_apt() else ""
     if content:
         return [APT] if files.write(APT, content, 0o644, check) else []
     return [APT] if files.remove(APT, check) else []

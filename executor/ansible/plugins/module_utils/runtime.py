@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import os
 
-from ansible_collections.clusterwright.cluster.plugins.module_utils import membership
+from ansible_collections.clusterwright.cluster.plugins.module_utils import distribution_packages, membership
 from ansible_collections.clusterwright.cluster.plugins.module_utils.machine import text
 
 # The first line of every file that we write.
@@ -76,8 +76,9 @@ def taken_over() -> bool:
 
 def what_to_do(found: list) -> str:
     """The way out, for what `foreign` found."""
+    remove = distribution_packages.hints().REMOVE
     return (
         f"a container runtime that is not ours is on the machine: {', '.join(found)}. Clusterwright installs containerd itself and takes over"
-        " no other. Remove it with its units and configuration, after saving what it holds (on Debian and Ubuntu: apt-get purge docker.io"
-        " docker-ce containerd containerd.io cri-o), or choose another machine"
+        f" no other. Remove it with its units and configuration, after saving what it holds ({remove} docker.io docker-ce"
+        " containerd containerd.io cri-o, those of them that are here), or choose another machine"
     )

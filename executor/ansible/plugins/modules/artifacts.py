@@ -11,6 +11,7 @@ short_description: Installs programs from the artifact bundle
 description:
   - Reads the bundle's index, downloads side by side what this machine does not have yet, verifies each digest before
     anything is unpacked, and moves every file into place whole.
+  - Where SELinux is at work, each file gets the label that the policy has for it.
   - What was installed is remembered in /etc/clusterwright/artifacts.json, so that a second run only compares.
   - Which programs these are is in C(clusterwright.components), each with name, version, arch and sha256; not in check mode.
 options:
@@ -48,7 +49,7 @@ import os
 import shutil
 import tarfile
 
-from ansible_collections.clusterwright.cluster.plugins.module_utils import components, membership
+from ansible_collections.clusterwright.cluster.plugins.module_utils import components, membership, selinux
 from ansible_collections.clusterwright.cluster.plugins.module_utils.bundle import Bundle
 from ansible_collections.clusterwright.cluster.plugins.module_utils.failure import StepFailure
 from ansible_collections.clusterwright.cluster.plugins.module_utils.installed import fingerprint, in_place
@@ -106,6 +107,7 @@ def work(call) -> dict:
             placed = [target]
         else:
             placed = unpack(path, artifact["name"], directory, entry["strip"], entry["only"])
+        selinux.restore(placed)
         records[artifact["name"]] = {
             "version": artifact["version"],
             "sha256": artifact["sha256"],

@@ -14,12 +14,13 @@ description:
   - Returns the facts that the operator shows, and ansible_facts.clusterwright_machine for the templates.
 options:
   packages:
-    description: Names of distribution packages.
+    description:
+      - Names of distribution packages, Debian's. Where packages are RHEL's, those that have another name there are meant by it.
     type: list
     elements: str
     default: []
   installer:
-    description: A script that installs the packages that it is given, in place of apt with the machine's own sources.
+    description: A script that installs the packages that it is given, in place of apt with the machine's own sources. It fails where packages are not apt's.
     type: str
     default: ""
   repository:
@@ -37,46 +38,37 @@ author:
 import os
 import time
 
-from ansible_collections.clusterwright.cluster.plugins.module_utils import machine, proxies
-from ansible_collections.clusterwright.cluster.plugins.module_utils.command import attempt, find
+from ansible_collections.clusterwright.cluster.plugins.module_utils import distribution_packages, machine, proxies, selinux
+from ansible_collections.clusterwright.cluster.plugins.module_utils.command import attempt
 from ansible_collections.clusterwright.cluster.plugins.module_utils.failure import StepFailure
 
-APT = {"DEBIAN_FRONTEND": "noninteractive", "APT_LISTCHANGES_FRONTEND": "none", "NEEDRESTART_MODE": "l"}
-LOCK_WAIT = "-oDPkg::Lock::Timeout=120"
 
-
-def missing(packages: list) -> list:
-    """The packages that are not installed."""
-    output = attempt("dpkg-query", "-W", "-f", "${Package} ${db:Status-Status}\n", *packages)
-    installed = {line.split()[0] for line in output.out.splitlines() if line.endswith(" installed")}
-    return [package for package in packages if package not in installed]
-
-
-def install(packages: list, installer: str, repository: dict, proxy: dict) -> None:
+def install(adapter, packages: list, installer: str, repository: dict, proxy: dict) -> None:
     """Installs the packages as the installer does, or from the machine's own sources."""
+    environment = proxies.environment(proxy)
     if not installer:
-        install_from_own_sources(packages, {**APT, **proxies.environment(proxy)})
+        wrong = adapter.install(packages, environment)
+        if wrong:
+            raise StepFailure(
+                "PackageNotFound",
+                f"failed to install {', '.join(packages)}: {wrong}\n"
+                "Install them by hand, or give this machine a package source that has them",
+            )
         return
-    done = attempt("sh", "-s", "--", *packages, stdin=installer, timeout=600, env={**repository, **proxies.environment(proxy)})
+    if not distribution_packages.has_apt():
+        raise StepFailure(
+            "PackageNotFound",
+            f"{', '.join(packages)} missing, and spec.artifacts.osPackages brings packages for apt alone: on this machine"
+            f" {adapter.INSTALL} {' '.join(packages)} by hand, or take the field back, so that they come from its own sources",
+        )
+    done = attempt("sh", "-s", "--", *packages, stdin=installer, timeout=600, env={**repository, **environment})
     if not done.ok:
         raise StepFailure("PackageNotFound", f"failed to install {', '.join(packages)} from the bundle: {done.said}")
 
 
-def install_from_own_sources(packages: list, environment: dict) -> None:
-    """Installs the packages, with fresh lists only when the known ones do not do."""
-    arguments = ("apt-get", "-q", "-y", LOCK_WAIT, "--no-install-recommends", "install", *packages)
-    first = attempt(*arguments, timeout=600, env=environment)
-    if first.ok:
-        return
-    update = attempt("apt-get", "-q", LOCK_WAIT, "update", timeout=300, env=environment)
-    second = attempt(*arguments, timeout=600, env=environment)
-    if not second.ok:
-        why = second.said if update.ok else f"{update.said}\n{second.said}"
-        raise StepFailure(
-            "PackageNotFound",
-            f"failed to install {', '.join(packages)}: {why}\n"
-            "Install them by hand, or give this machine a package source that has them",
-        )
+def wanted(adapter, packages: list) -> list:
+    """The packages by their names here, and what the machine itself needs."""
+    return adapter.names(packages) + selinux.packages(adapter)
 
 
 def work(call) -> dict:
@@ -86,11 +78,10 @@ def work(call) -> dict:
         )
     due = []
     if call.params["packages"]:
-        if not find("dpkg-query"):
-            raise StepFailure("UnsupportedDistribution", "this machine has no dpkg: Debian or Ubuntu is needed")
-        due = missing(call.params["packages"])
+        adapter = distribution_packages.adapter()
+        due = adapter.missing(wanted(adapter, call.params["packages"]))
     if due and not call.check_mode:
-        install(due, call.params["installer"], call.params["repository"], call.params["proxy"])
+        install(adapter, due, call.params["installer"], call.params["repository"], call.params["proxy"])
     return {
         "changed": bool(due),
         "installed": due,

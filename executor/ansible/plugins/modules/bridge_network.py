@@ -43,7 +43,15 @@ import ipaddress
 import json
 import os
 
-from ansible_collections.clusterwright.cluster.plugins.module_utils import api, files, networkd, pod_addresses, pod_network, units
+from ansible_collections.clusterwright.cluster.plugins.module_utils import (
+    api,
+    files,
+    network_manager,
+    networkd,
+    pod_addresses,
+    pod_network,
+    units,
+)
 from ansible_collections.clusterwright.cluster.plugins.module_utils.api import Api, wait
 from ansible_collections.clusterwright.cluster.plugins.module_utils.command import attempt, run
 from ansible_collections.clusterwright.cluster.plugins.module_utils.failure import StepFailure
@@ -199,7 +207,7 @@ def work(call) -> dict:
     interface = interface_of(params["address"])
     services = ipv4_ranges(params["service_cidr"])
     # The prepare step's as well, before anything is here that a restart of networkd could take away.
-    changed = networkd.leave_routes(check)
+    changed = networkd.leave_routes(check) + network_manager.leave_interfaces(check)
     for file, content, mode in (
         (SCRIPT, script(interface, params["pod_cidr"], own, services), 0o755),
         (UNIT_FILE, UNIT_TEXT, 0o644),

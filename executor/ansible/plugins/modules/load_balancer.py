@@ -13,6 +13,7 @@ description:
   - haproxy listens on the virtual address only, on each control plane, whether or not it holds the address now.
   - A machine whose haproxy is dead gives the address up; one whose haproxy sees no API server yields to one that does. A machine that
     comes back takes nothing away from the one that holds it.
+  - Where SELinux is at work, both are let to all ports by booleans of its policy; a reset turns off those that were off before.
   - A newcomer whom the holder does not know would take the address a second time, so it does not start then (LoadBalancerPeersUnaware).
 options:
   virtual_ip:
@@ -64,7 +65,16 @@ import ipaddress
 import json
 import os
 
-from ansible_collections.clusterwright.cluster.plugins.module_utils import arp, files, healthz, membership, restarts, units, vrrp
+from ansible_collections.clusterwright.cluster.plugins.module_utils import (
+    arp,
+    files,
+    healthz,
+    membership,
+    restarts,
+    selinux,
+    units,
+    vrrp,
+)
 from ansible_collections.clusterwright.cluster.plugins.module_utils.api import wait
 from ansible_collections.clusterwright.cluster.plugins.module_utils.command import attempt, find
 from ansible_collections.clusterwright.cluster.plugins.module_utils.failure import StepFailure
@@ -81,6 +91,8 @@ KEEPALIVED_UNIT = "clusterwright-keepalived.service"
 CHECK = "/usr/local/sbin/clusterwright-check-endpoint"
 # Three announcements of a second each, and some.
 LISTEN_SECONDS = 4
+# Without them SELinux lets the programs of the distribution use a few ports alone, not those of API servers.
+BOOLEANS = ("haproxy_connect_any", "keepalived_connect_any")
 
 HAPROXY_UNIT_TEXT = f"""\
 # Written by clusterwright.
@@ -346,7 +358,7 @@ def work(call) -> dict:
     ]
     if not check and units.state(KEEPALIVED_UNIT).get("ActiveState") != "active":
         check_peers(params, interface)
-    written = files.write_all(address, check) + files.write_all(balancer, check)
+    written = files.write_all(address, check) + files.write_all(balancer, check) + selinux.allow(BOOLEANS, check)
     if not check:
         tried = attempt("haproxy", "-c", "-q", "-f", HAPROXY)
         if not tried.ok:

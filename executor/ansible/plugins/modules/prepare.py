@@ -62,7 +62,9 @@ options:
     type: bool
     default: true
   leave_routes:
-    description: Let systemd-networkd leave routes alone that it did not make; it is restarted if it runs since before it was told.
+    description:
+      - Let systemd-networkd leave routes alone that it did not make; it is restarted if it runs since before it was told. NetworkManager
+        leaves the interfaces of Pods alone; it is reloaded.
     type: bool
     default: false
   hosts:
@@ -78,14 +80,17 @@ import os
 import re
 
 from ansible_collections.clusterwright.cluster.plugins.module_utils import (
+    distribution_packages,
     files,
     host_file,
     kernel_settings,
     machine,
     machine_settings,
     membership,
+    network_manager,
     networkd,
     roots,
+    selinux,
     trusted_authorities,
 )
 from ansible_collections.clusterwright.cluster.plugins.module_utils.command import attempt
@@ -111,6 +116,13 @@ def built_in(name: str) -> bool:
     return f"/{name.replace('-', '_')}.ko" in known.replace("-", "_")
 
 
+def module_hint() -> str:
+    """The packages that have the kernel's modules, where an installation may have come without."""
+    adapter = distribution_packages.hints()
+    packages = " ".join(f"{package}-{os.uname().release}" for package in adapter.KERNEL_MODULES)
+    return f": {adapter.INSTALL} {packages}, or boot the kernel whose modules are installed" if packages else ""
+
+
 def load_modules(ours: list, configured: list, check: bool) -> list:
     changed = []
     names = [*ours, *(name for name in configured if name not in ours)]
@@ -131,7 +143,7 @@ def load_modules(ours: list, configured: list, check: bool) -> list:
             continue
         output = attempt("modprobe", name)
         if not output.ok:
-            raise StepFailure("KernelModuleMissing", f"failed to load the kernel module {name}: {output.said}")
+            raise StepFailure("KernelModuleMissing", f"failed to load the kernel module {name}: {output.said}{module_hint()}")
         if not loaded(name):
             raise StepFailure("KernelModuleMissing", f"{name} is another name of a kernel module: give the one that lsmod shows")
     return changed
@@ -164,6 +176,7 @@ def work(call) -> dict:
         changed.append(membership.CLUSTER)
     if roots.record(params["cluster"]["identity"], check):
         changed.append(membership.ROOTS)
+    changed += selinux.label_directories(check)
     changed += load_modules(params["modules"], params["configured_modules"], check)
     changed += kernel_settings.apply(params["sysctl"], params["configured_sysctl"], check)
     changed += trusted_authorities.apply(params["configured_authorities"], check)
@@ -173,6 +186,7 @@ def work(call) -> dict:
     if params["leave_routes"]:
         # Now, while nothing is here that its restart could take away, such as the endpoint's address.
         changed += networkd.leave_routes(check)
+        changed += network_manager.leave_interfaces(check)
     if host_file.set_lines(params["hosts"], check):
         changed.append(host_file.PATH)
     verb = "differing" if check else "set"

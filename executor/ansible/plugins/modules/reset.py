@@ -34,6 +34,7 @@ from ansible_collections.clusterwright.cluster.plugins.module_utils import (
     machine_settings,
     membership,
     mounts,
+    network_manager,
     packet_filter,
     pod_network,
     processes,
@@ -41,6 +42,7 @@ from ansible_collections.clusterwright.cluster.plugins.module_utils import (
     roots,
     routing,
     runtime,
+    selinux,
     trusted_authorities,
     units,
 )
@@ -161,6 +163,8 @@ def work(call) -> dict:
         remove_network()
         kernel_settings.set_back()
         trusted_authorities.forget()
+        network_manager.forget()
+        selinux.forget()
         machine_settings.forget(call.params.get("login_keys") or [])
         remove_files()
     left = leftovers.find_all(memory=False)

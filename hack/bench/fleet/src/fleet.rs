@@ -13,6 +13,7 @@ use futures::{StreamExt, TryStreamExt, stream};
 use k8s_openapi::api::core::v1::{Namespace, Secret};
 use kube::api::{Api, ListParams, Patch, PatchParams, PostParams};
 use kube::{Client, ResourceExt};
+use plan::rotation::Subject;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
@@ -62,8 +63,9 @@ impl Fleet {
     pub async fn prepare(&self) -> Result<()> {
         let namespaces: Api<Namespace> = Api::all(self.client.clone());
         namespaces.create(&PostParams::default(), &object(json!({"metadata": {"name": NAMESPACE}}))?).await?;
+        let key = self.targets.pki.authority(Subject::Ca)?.signer().key();
         let key = json!({
-            "metadata": {"name": "fleet-ssh"}, "type": "Opaque", "stringData": {"ssh-privatekey": self.targets.pki.kubernetes.signer().key()},
+            "metadata": {"name": "fleet-ssh"}, "type": "Opaque", "stringData": {"ssh-privatekey": key},
         });
         self.api::<Secret>().create(&PostParams::default(), &object(key)?).await?;
         let data = self.targets.pki.data();

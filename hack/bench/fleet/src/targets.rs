@@ -20,6 +20,9 @@ use jiff::{SignedDuration, Timestamp};
 use operator::pki::Pki;
 use operator::pki::authority::Leaf;
 use parking_lot::Mutex;
+use plan::cluster_deployment::pki::TABLE;
+use plan::encryption::Scheme;
+use plan::rotation::Subject;
 use rustls::ServerConfig;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -57,7 +60,7 @@ struct Nodes {
 impl Targets {
     /// Listens for so many clusters, on the lab's bridge.
     pub async fn start(count: usize) -> Result<Self> {
-        let pki = Pki::generate(Timestamp::now())?;
+        let pki = Pki::generate(TABLE, &Scheme::default(), Timestamp::now())?;
         let acceptor = TlsAcceptor::from(Arc::new(server_config(&pki)?));
         let mut targets = Vec::new();
         for number in 0..count {
@@ -98,7 +101,8 @@ fn server_config(pki: &Pki) -> Result<ServerConfig> {
         serves: true,
         ..Leaf::default()
     };
-    let issued = pki.kubernetes.signer().issue(&leaf, SignedDuration::from_hours(24), Timestamp::now())?;
+    let signer = pki.authority(Subject::Ca)?.signer();
+    let issued = signer.issue(&leaf, SignedDuration::from_hours(24), Timestamp::now())?;
     let chain = CertificateDer::pem_slice_iter(issued.certificate.as_bytes()).collect::<Result<Vec<_>, _>>()?;
     let key = PrivateKeyDer::from_pem_slice(issued.key.as_bytes())?;
     let provider = Arc::new(rustls::crypto::ring::default_provider());

@@ -30,6 +30,7 @@ pub fn references(components: &[Component]) -> Vec<Reference> {
     for component in components {
         match component.name {
             "coredns" => references.push(coredns_reference(component)),
+            "metrics-server" => references.push(metrics_server_reference(component)),
             "kubernetes" => {
                 references.extend(KUBERNETES.map(|(name, _)| kubernetes_reference(component, name)));
                 references.extend(newer_pause(component));
@@ -48,6 +49,7 @@ pub fn build(components: &[Component], cache: &Cache, programs: &Programs, progr
     for component in components {
         match component.name {
             "coredns" => images.push(coredns(component, programs)),
+            "metrics-server" => images.push(metrics_server(component, programs)),
             "kubernetes" => {
                 images.extend(kubernetes(component, programs, &machine)?);
                 images.extend(newer_pause(component).map(|reference| pause_image(reference, pause.clone())));
@@ -107,6 +109,25 @@ fn coredns(component: &Component, programs: &Programs) -> Scratch {
     let settings =
         Settings { entrypoint: vec!["/coredns".into()], environment: vec![PATH.into()], ..Settings::default() };
     Scratch { reference: coredns_reference(component), settings, tree }
+}
+
+fn metrics_server_reference(component: &Component) -> Reference {
+    Reference {
+        name: "registry.k8s.io/metrics-server/metrics-server",
+        version: format!("v{}", component.version).into(),
+    }
+}
+
+fn metrics_server(component: &Component, programs: &Programs) -> Scratch {
+    let mut tree = base();
+    tree.program("/metrics-server", programs.path(component, "metrics-server"));
+    let settings = Settings {
+        entrypoint: vec!["/metrics-server".into()],
+        environment: vec![PATH.into()],
+        user: "65534:65534".into(),
+        ..Settings::default()
+    };
+    Scratch { reference: metrics_server_reference(component), settings, tree }
 }
 
 fn busybox(machine: &Path) -> Result<Scratch> {

@@ -11,12 +11,13 @@ use ::bundle::recipe::{COMPONENTS, Content, Recipe, Take, of_programs};
 use anyhow::{Context, Result, bail, ensure};
 use clap::{Args, Subcommand};
 
+use super::addons::{AddChart, AddManifests};
 use super::create::{bring_all, catalogue, say_first_use};
 use super::packages::{self, PackageOptions};
 use super::{Arch, clear_partial, hold, parse_component, say_index};
 use crate::download::DownloadOptions;
 
-/// Add a component, an image, packages, or programs that were built elsewhere.
+/// Add a component, an image, packages, programs that were built elsewhere, or what Addons install.
 #[derive(Debug, Subcommand)]
 pub enum Add {
     /// Download another version of a component, e.g. etcd=3.6.17
@@ -29,6 +30,10 @@ pub enum Add {
     Programs(AddPrograms),
     /// Download the packages that machines install, and sign a repository of them
     Packages(AddPackages),
+    /// Take charts' archives, as `helm package` writes them, for Addons
+    Chart(AddChart),
+    /// Take manifests, for Addons
+    Manifests(AddManifests),
 }
 
 /// Download another version of a component
@@ -128,6 +133,8 @@ impl Add {
                 download(&it.target, &wanted, &it.downloads).await
             }
             Self::Packages(it) => add_packages(&it).await,
+            Self::Chart(it) => it.run(),
+            Self::Manifests(it) => it.run(),
             Self::Archive(it) => {
                 let arch = it.target.single_arch()?;
                 check_archive(&it.file, &it.image)?;

@@ -1,6 +1,8 @@
 //! `wright bundle` as an administrator runs it, against a server on this machine that has the paths of upstream's.
 
 #[cfg(test)]
+mod addons;
+#[cfg(test)]
 mod carried;
 #[cfg(test)]
 mod downloads;

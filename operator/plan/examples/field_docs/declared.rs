@@ -39,6 +39,11 @@ const EVICTS: &str = "`NoExecute` evicts the Pods that do not tolerate it";
 
 /// Of a ClusterDeployment.
 pub const CLUSTERS: &[Declared] = &[
+    none(
+        "addons.manifestsRef.name",
+        "applied at once by the Addon `CLUSTER-addons`, without a run, and what is there no more is pruned; another content of \
+         the object does the same",
+    ),
     none("approval", "`Automatic` lets go on what waits; `Manual` halts a rollout before its next machine"),
     none("artifacts.{url,indexSHA256}", "runs that are made later take programs and images from there"),
     none("artifacts.{caRef,credentialsRef}.name", "runs that are made later go by it"),

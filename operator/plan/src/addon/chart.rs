@@ -1,7 +1,7 @@
 //! The chart of an Addon as a revision has it: what it is and with which values, but not how it is fetched.
 
 use crds::Reason;
-use crds::addon::Chart;
+use crds::addon::{BundlePlace, Chart};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -14,8 +14,21 @@ pub struct FrozenChart {
     /// The chart, without `valuesFrom`, and without what the Addon itself says at each attempt: login, authorities and
     /// time.
     pub chart: Chart,
+    /// Its archive, where it comes from a bundle.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub archive: Option<ChartArchive>,
     /// The values of `valuesFrom`, in its order.
     pub files: Vec<ValuesFile>,
+}
+
+/// The archive of a chart in a bundle.
+#[derive(Serialize, Deserialize, Clone, Debug, PartialEq, Eq)]
+#[serde(rename_all = "camelCase")]
+pub struct ChartArchive {
+    /// Its URL.
+    pub url: String,
+    /// Its SHA-256, in hexadecimal digits.
+    pub sha256: String,
 }
 
 /// Values of a key.
@@ -42,11 +55,32 @@ pub struct ValuesSeen {
 
 impl FrozenChart {
     /// The chart that is wanted, with what its references lead to; or why it cannot be installed.
-    pub fn new(chart: &Chart, seen: Vec<ValuesSeen>) -> Result<Self, Problem> {
+    pub fn new(chart: &Chart, seen: Vec<ValuesSeen>, archive: Option<ChartArchive>) -> Result<Self, Problem> {
         let files = seen.into_iter().map(file).collect::<Result<Vec<_>, _>>()?;
-        let chart =
-            Chart { values_from: Vec::new(), credentials_ref: None, ca_ref: None, timeout_seconds: 0, ..chart.clone() };
-        Ok(Self { chart, files })
+        if let (Some(archive), Some(wanted)) = (&archive, &chart.digest)
+            && format!("sha256:{}", archive.sha256) != *wanted
+        {
+            let message = format!(
+                "spec.source.chart.digest is {wanted}, and the bundle has {} with sha256:{}: correct it, or find out who has changed the bundle",
+                archive.url, archive.sha256
+            );
+            return Err(Problem { reason: Reason::ChartDigestMismatch, message });
+        }
+        // Who vouches for the bundle is asked when it is read.
+        let bundle = chart.bundle.as_ref().map(|bundle| BundlePlace {
+            url: bundle.url.clone(),
+            index_sha256: None,
+            signed_by: None,
+        });
+        let chart = Chart {
+            values_from: Vec::new(),
+            credentials_ref: None,
+            ca_ref: None,
+            timeout_seconds: 0,
+            bundle,
+            ..chart.clone()
+        };
+        Ok(Self { chart, archive, files })
     }
 
     /// All that makes it another one, as a text.
@@ -113,7 +147,7 @@ mod tests {
     use crds::Reason;
     use serde_json::{Map, Value, json};
 
-    use super::{FrozenChart, ValuesSeen, merge, texts};
+    use super::{ChartArchive, FrozenChart, ValuesSeen, merge, texts};
 
     fn map(value: Value) -> Map<String, Value> {
         value.as_object().cloned().unwrap()
@@ -137,7 +171,7 @@ mod tests {
         let made = |kind: &'static str, found: Option<Option<&str>>| {
             let found = found.map(|found| found.map(|text| text.as_bytes().to_vec()));
             let seen = ValuesSeen { kind, name: "a".into(), key: "k".into(), found };
-            FrozenChart::new(&chart, vec![seen]).map_err(|problem| (problem.reason, problem.message))
+            FrozenChart::new(&chart, vec![seen], None).map_err(|problem| (problem.reason, problem.message))
         };
         assert_eq!(made("Secret", None).unwrap_err().0, Reason::SecretNotFound);
         assert_eq!(made("ConfigMap", None).unwrap_err().0, Reason::ConfigMapNotFound);
@@ -149,5 +183,21 @@ mod tests {
         }
         assert_eq!(made("ConfigMap", Some(Some("a: {b: 1}"))).unwrap().files[0].values, map(json!({"a": {"b": 1}})));
         assert_eq!(made("ConfigMap", Some(Some("# nothing"))).unwrap().files[0].values, Map::new());
+    }
+
+    #[test]
+    fn a_chart_of_a_bundle_is_known_by_its_archive_and_not_by_who_vouches_for_it() {
+        let made = |index: &str, digest: Value, sha256: &str| {
+            let bundle = json!({"url": "https://b", "indexSHA256": index});
+            let chart = json!({"bundle": bundle, "name": "a", "version": "1.0.0", "digest": digest});
+            let archive = ChartArchive { url: "https://b/a.tgz".into(), sha256: sha256.into() };
+            FrozenChart::new(&serde_json::from_value(chart).unwrap(), Vec::new(), Some(archive))
+        };
+        let first = made("x", Value::Null, "ab").unwrap().text();
+        assert_eq!(made("y", Value::Null, "ab").unwrap().text(), first);
+        assert_ne!(made("x", Value::Null, "cd").unwrap().text(), first);
+        assert!(made("x", json!("sha256:ab"), "ab").is_ok());
+        let problem = made("x", json!("sha256:cd"), "ab").unwrap_err();
+        assert_eq!(problem.reason, Reason::ChartDigestMismatch);
     }
 }

@@ -7,6 +7,7 @@ use crds::references::{LocalRef, controller_ref};
 use crds::{Addon, ClusterAddon, ClusterAddonSpec, ObjectExt};
 
 use super::observed::{Action, Observed, Selected};
+use super::ordered_removal::Order;
 use super::rollout::Decision;
 use crate::naming;
 
@@ -45,7 +46,9 @@ pub(super) fn actions(
         let name = there.spec.cluster_ref.name.as_str();
         selected.binary_search_by_key(&name, |one| one.cluster.name()).is_ok()
     };
-    actions.extend(deletions(addon, ours.iter().copied().filter(|there| !is_selected(there))));
+    let order = Order::new(observed);
+    let leaves = |there: &&ClusterAddon| !is_selected(there) && order.goes_first(there).is_none();
+    actions.extend(deletions(addon, ours.iter().copied().filter(leaves)));
     let is_used = |name: &String| {
         let has = |there: &&ClusterAddon| {
             let shown = there.status.as_ref().and_then(|status| status.revision.as_ref());

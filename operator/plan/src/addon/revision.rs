@@ -7,7 +7,7 @@ use crds::addon::HealthCheck;
 use crds::{AddonSpec, Reason};
 use serde::{Deserialize, Serialize};
 
-use super::chart::{FrozenChart, ValuesSeen};
+use super::chart::{ChartArchive, FrozenChart, ValuesSeen};
 use super::problem::Problem;
 use crate::cluster_addon::{checks, documents};
 use crate::naming::short_hash;
@@ -39,9 +39,20 @@ pub struct File {
     pub text: String,
 }
 
+/// What was read of a source.
+#[derive(Default)]
+pub struct SourceRead {
+    /// The manifests.
+    pub manifests: Vec<SourceSeen>,
+    /// What the chart's `valuesFrom` leads to.
+    pub values: Vec<ValuesSeen>,
+    /// The chart's archive, where it comes from a bundle.
+    pub archive: Option<ChartArchive>,
+}
+
 /// What was read of one entry of `source.manifests.from`: its data, if the object is there.
 pub struct SourceSeen {
-    /// `ConfigMap` or `Secret`.
+    /// `ConfigMap`, `Secret` or `Bundle`.
     pub kind: &'static str,
     /// Its name.
     pub name: String,
@@ -51,14 +62,9 @@ pub struct SourceSeen {
 
 impl Revision {
     /// The revision that is wanted, if it can be applied at all: of manifests that were read, or of a chart.
-    pub fn new(
-        addon: &str,
-        spec: &AddonSpec,
-        sources: Vec<SourceSeen>,
-        values: Vec<ValuesSeen>,
-    ) -> Result<Self, Problem> {
+    pub fn new(addon: &str, spec: &AddonSpec, read: SourceRead) -> Result<Self, Problem> {
         let mut files = Vec::new();
-        for SourceSeen { kind, name, data } in sources {
+        for SourceSeen { kind, name, data } in read.manifests {
             let Some(data) = data else {
                 let reason = if kind == "Secret" { Reason::SecretNotFound } else { Reason::ConfigMapNotFound };
                 let message = format!(
@@ -77,7 +83,8 @@ impl Revision {
         }
         let template = spec.source.manifests.as_ref().is_some_and(|manifests| manifests.template);
         let health_checks = spec.health_checks.clone();
-        let chart = spec.source.chart.as_ref().map(|chart| FrozenChart::new(chart, values)).transpose()?;
+        let chart =
+            spec.source.chart.as_ref().map(|chart| FrozenChart::new(chart, read.values, read.archive)).transpose()?;
         let revision = Self { version: spec.shown_version().cloned(), template, files, chart, health_checks };
         revision.check(addon)?;
         Ok(revision)
@@ -116,7 +123,7 @@ mod tests {
     use crds::{AddonSpec, Reason};
     use serde_json::{Value, json};
 
-    use super::{Revision, SourceSeen};
+    use super::{Revision, SourceRead, SourceSeen};
 
     fn spec(more: Value) -> AddonSpec {
         let mut spec =
@@ -128,7 +135,8 @@ mod tests {
     fn made(more: Value, text: &[u8]) -> Result<Revision, (Reason, String)> {
         let data = Some(BTreeMap::from([("x.yaml".to_owned(), text.to_vec())]));
         let seen = SourceSeen { kind: "ConfigMap", name: "a".into(), data };
-        Revision::new("agent", &spec(more), vec![seen], Vec::new()).map_err(|problem| (problem.reason, problem.message))
+        let read = SourceRead { manifests: vec![seen], ..SourceRead::default() };
+        Revision::new("agent", &spec(more), read).map_err(|problem| (problem.reason, problem.message))
     }
 
     const GOOD: &[u8] = b"{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}";
@@ -152,7 +160,7 @@ mod tests {
             let mut chart = json!({"oci": "oci://r/c", "version": "1.0.0"});
             chart.as_object_mut().unwrap().extend(more.as_object().cloned().unwrap());
             let spec = json!({"clusterSelector": {}, "source": {"chart": chart}});
-            Revision::new("agent", &serde_json::from_value(spec).unwrap(), Vec::new(), Vec::new()).unwrap()
+            Revision::new("agent", &serde_json::from_value(spec).unwrap(), SourceRead::default()).unwrap()
         };
         let first = made(json!({}));
         assert_eq!(first.version.as_deref(), Some("1.0.0"));
@@ -174,7 +182,8 @@ mod tests {
         let invalid = json!([{"apiVersion": "v1", "kind": "Pod", "expression": "1 +"}]);
         check(json!({"healthChecks": invalid}), GOOD, Reason::HealthCheckInvalid, "spec.healthChecks[0]");
         let missing = SourceSeen { kind: "Secret", name: "s".into(), data: None };
-        let problem = Revision::new("agent", &spec(json!({})), vec![missing], Vec::new()).unwrap_err();
+        let read = SourceRead { manifests: vec![missing], ..SourceRead::default() };
+        let problem = Revision::new("agent", &spec(json!({})), read).unwrap_err();
         assert_eq!(problem.reason, Reason::SecretNotFound);
     }
 }

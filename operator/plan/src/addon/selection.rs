@@ -42,8 +42,12 @@ pub fn before<'a>(addon: &Addon, addons: &[&'a Addon]) -> Result<Vec<&'a Addon>,
 }
 
 fn comes_before(earlier: &Addon, later: &Addon) -> bool {
+    !earlier.is_deleting() && needs(later, earlier)
+}
+
+/// Whether this Addon comes after the other one, by its `dependsOn` or its wave.
+pub fn needs(later: &Addon, earlier: &Addon) -> bool {
     earlier.name() != later.name()
-        && !earlier.is_deleting()
         && (later.spec.depends_on.iter().any(|name| name == earlier.name()) || earlier.spec.wave < later.spec.wave)
 }
 

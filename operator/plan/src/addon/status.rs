@@ -41,12 +41,22 @@ pub(super) fn status(observed: &Observed<'_>, selected: &[Selected<'_>], shown: 
 }
 
 /// What is shown of an Addon that goes.
-pub(super) fn of_removal(observed: &Observed<'_>, ours: &[&ClusterAddon]) -> AddonStatus {
+/// `held`: one that waits for another Addon to be gone first.
+pub(super) fn of_removal(
+    observed: &Observed<'_>,
+    ours: &[&ClusterAddon],
+    held: Option<(&ClusterAddon, &str)>,
+) -> AddonStatus {
     let old = observed.addon.status.clone().unwrap_or_default();
-    let first = ours.first().and_then(|there| {
-        let message = there.status.as_ref()?.message.clone()?;
-        Some(format!("; {}: {message}", there.name()))
-    });
+    let first = match held {
+        Some((there, later)) => {
+            Some(format!("; {}: Addon {later}, which comes after it, is removed first", there.name()))
+        }
+        None => ours.first().and_then(|there| {
+            let message = there.status.as_ref()?.message.clone()?;
+            Some(format!("; {}: {message}", there.name()))
+        }),
+    };
     let message = match observed.addon.has_finalizer(finalizer::ADDON) {
         true => {
             format!("is being deleted: waiting for {}{}", count(ours.len(), "ClusterAddon"), first.unwrap_or_default())

@@ -246,6 +246,67 @@ fn an_addon_that_is_deleted_goes_after_its_objects_and_with_its_policy() {
 }
 
 #[test]
+fn what_came_last_goes_first_on_each_cluster() {
+    let going = |name: &str, more: Value| {
+        let mut object = json!({"metadata": {"name": name, "deletionTimestamp": NOW}});
+        merge(&mut object, more);
+        addon(object)
+    };
+    let later = going("later", json!({"spec": {"dependsOn": ["agent"]}}));
+    let there = vec![
+        there("agent", "a", "new", "ready"),
+        there("agent", "b", "new", "ready"),
+        there("later", "a", "x", "ready"),
+    ];
+    let mut world = World { others: vec![later], there, clusters: three(), ..World::default() };
+    let first = going("agent", json!({}));
+    let message =
+        "is being deleted: waiting for 2 ClusterAddons; agent-a: Addon later, which comes after it, is removed first";
+    check(&world, &first, &["delete b"], Reason::Deleting, message);
+    // One that stays holds up nothing; nor does one that comes before.
+    world.others[0] = addon(json!({"metadata": {"name": "later"}, "spec": {"dependsOn": ["agent"]}}));
+    let (done, _) = planned(&world, &first, Ok("new"));
+    assert_eq!(done, ["delete a", "delete b"]);
+    world.others[0] = going("later", json!({}));
+    let waved = going("agent", json!({"spec": {"wave": 1}}));
+    assert_eq!(planned(&world, &waved, Ok("new")).0, ["delete a", "delete b"]);
+    // The same where a cluster is selected no more.
+    let selector = json!({"spec": {"clusterSelector": {"matchLabels": {"stage": "test"}}}});
+    let mut later = addon(selector.clone());
+    later.metadata.name = Some("later".into());
+    later.spec.wave = 3;
+    world.others[0] = later;
+    let done = |world: &World| planned(world, &addon(selector.clone()), Ok("new")).0;
+    assert_eq!(done(&world), Vec::<String>::new(), "b has it, and a waits");
+    world.there.retain(|there| there.spec.addon_ref.name == "agent");
+    assert_eq!(done(&world), ["delete a"]);
+}
+
+/// An Addon's object says how many clusters there are, and never which: it is as large for a thousand as for ten.
+#[test]
+fn a_thousand_clusters_make_no_object_large() {
+    let size = |clusters: usize, standing: &str| {
+        let names: Vec<String> = (0..clusters).map(|number| format!("cluster-of-the-fleet-{number:04}")).collect();
+        let world = World {
+            clusters: names.iter().map(|name| cluster(name, true, json!({}))).collect(),
+            there: names.iter().map(|name| there("agent", name, "new", standing)).collect(),
+            ..World::default()
+        };
+        let mut addon = addon(json!({}));
+        let (_, status) = planned(&world, &addon, Ok("new"));
+        assert_eq!(status.clusters, i32::try_from(clusters).unwrap());
+        addon.status = Some(status);
+        let of_each = world.there.iter().map(|there| serde_json::to_vec(there).unwrap().len()).max().unwrap();
+        assert!(of_each < 2000, "{of_each} bytes");
+        serde_json::to_vec(&addon).unwrap().len()
+    };
+    for standing in ["ready", "failed", "busy"] {
+        let (few, many) = (size(10, standing), size(1000, standing));
+        assert!(many < 4096 && many - few < 64, "{standing}: {few} and {many} bytes");
+    }
+}
+
+#[test]
 fn names_of_cluster_addons_fit_and_differ() {
     assert_eq!(cluster_addon_name("agent", "paris"), "agent-paris");
     let long = "c".repeat(60);

@@ -1,6 +1,5 @@
 //! When the certificates of a cluster are renewed: one rule for all that are made for it.
 
-use crds::ClusterDeployment;
 use crds::cluster_deployment::Certificates;
 use jiff::{SignedDuration, Timestamp};
 
@@ -23,11 +22,6 @@ impl From<&Certificates> for RenewalPolicy {
 }
 
 impl RenewalPolicy {
-    /// As the ClusterDeployment has it.
-    pub fn new(deployment: &ClusterDeployment) -> Self {
-        (&deployment.spec.certificates).into()
-    }
-
     /// Whether a certificate that ends then is to be renewed.
     pub fn is_due(&self, end: Timestamp, now: Timestamp) -> bool {
         end.duration_since(now) <= self.renew_before

@@ -15,6 +15,15 @@ pub enum Action {
     AddFinalizer,
     /// Write down these objects before they are applied.
     Record(Vec<AppliedObject>),
+    /// Make what a run has applied of this object the Addon's, if nobody has written it since it was read.
+    Adopt {
+        /// The place of its document.
+        index: usize,
+        /// The object.
+        object: AppliedObject,
+        /// A merge patch.
+        patch: Box<Value>,
+    },
     /// Apply the document of this place in the order.
     Apply {
         /// Its place.

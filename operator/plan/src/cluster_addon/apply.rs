@@ -5,6 +5,7 @@ use crds::cluster_addon::AppliedObject;
 use crds::{ClusterAddon, ObjectExt, Reason};
 use serde_json::Value;
 
+use super::adoption;
 use super::conflict::{self, FieldConflict};
 use super::documents::{Document, Stage};
 use super::health::{Health, health};
@@ -18,8 +19,18 @@ pub(super) struct Step {
     /// The place of its document.
     pub index: usize,
     pub object: AppliedObject,
-    /// Whether fields are taken over.
-    pub force: bool,
+    pub write: Write,
+}
+
+/// What is written.
+pub(super) enum Write {
+    /// What a run has applied becomes the Addon's.
+    Adopt(Box<Value>),
+    /// The manifest is applied.
+    Apply {
+        /// Whether fields are taken over.
+        force: bool,
+    },
 }
 
 /// What there is to do on a cluster.
@@ -53,9 +64,7 @@ impl Work {
 /// What becomes of a document.
 enum Fate {
     Settled,
-    Apply {
-        force: bool,
-    },
+    Write(Write),
     /// Its kind is defined by a document before it.
     Waits,
     Problem(Problem),
@@ -88,14 +97,14 @@ pub(super) fn work(observed: &Observed<'_>, prepared: &Prepared, seen: &Seen) ->
             seen.object.as_ref().map_or_else(|| format!("{} {}", document.kind, document.name), ToString::to_string);
         match (fate, &seen.object) {
             (Fate::Settled, _) => {}
-            (Fate::Apply { force }, Some(object)) => {
+            (Fate::Write(write), Some(object)) => {
                 work.pending.push(name);
                 // What is of a kind that is not there yet waits, and so does what is given after it.
                 if definition.is_none() || document.stage() != Stage::Rest {
-                    work.now.push(Step { index, object: object.clone(), force });
+                    work.now.push(Step { index, object: object.clone(), write });
                 }
             }
-            (Fate::Waits | Fate::Apply { .. }, _) => work.pending.push(name),
+            (Fate::Waits | Fate::Write(_), _) => work.pending.push(name),
             (Fate::Problem(problem) | Fate::Taken(problem), _) => work.problems.push(problem),
         }
     }
@@ -133,7 +142,14 @@ fn fate(observed: &Observed<'_>, prepared: &Prepared, document: &Document, seen:
     };
     let refused =
         |why: &str| Fate::Problem(problem(Reason::ApplyFailed, format!("{name}: {why} ({})", document.place)));
+    let apply = |force: bool| Fate::Write(Write::Apply { force });
     let force = observed.addon.is_some_and(|addon| addon.spec.conflicts == ConflictPolicy::Force);
+    if let State::There { live, .. } = &seen.state
+        && observed.addon.is_some_and(adoption::adopts)
+        && let Some(patch) = adoption::patch(live)
+    {
+        return Fate::Write(Write::Adopt(Box::new(patch)));
+    }
     match &seen.state {
         State::KindUnknown if prepared.documents.iter().any(|there| there.defines(&document.group, &document.kind)) => {
             Fate::Waits
@@ -148,19 +164,19 @@ fn fate(observed: &Observed<'_>, prepared: &Prepared, document: &Document, seen:
         }
         State::Refused(why) => refused(why),
         State::Conflicting(conflicts) => conflicting(conflicts),
-        State::Missing => Fate::Apply { force },
+        State::Missing => apply(force),
         State::There { trial: Trial::Same, .. } => Fate::Settled,
-        State::There { trial: Trial::Differs, .. } => Fate::Apply { force },
+        State::There { trial: Trial::Differs, .. } => apply(force),
         State::There { trial: Trial::Refused(why), .. } => refused(why),
         State::There { trial: Trial::Unknown, live } => match is_believed(observed, prepared, live) {
             true => Fate::Settled,
-            false => Fate::Apply { force },
+            false => apply(force),
         },
         State::There { trial: Trial::Conflicts(conflicts), live } => {
             // What a person changed in an object of ours is put back; an object that somebody else has made is theirs.
             let by_hand = is_ours(live) && conflicts.iter().all(FieldConflict::is_by_hand);
             match force || by_hand {
-                true => Fate::Apply { force: true },
+                true => apply(true),
                 false => conflicting(conflicts),
             }
         }

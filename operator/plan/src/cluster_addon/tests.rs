@@ -156,6 +156,7 @@ impl World {
             Action::Apply { object, force, .. } => {
                 format!("{} {}", if *force { "force" } else { "apply" }, object.name)
             }
+            Action::Adopt { object, .. } => format!("adopt {}", object.name),
             Action::Delete(deletion) => format!("delete {}", deletion.object.name),
             Action::RemoveFinalizer => "release".to_owned(),
             Action::RecordRelease(_) | Action::Run(_) | Action::DropInputs(_) => panic!("{action:?}"),
@@ -389,4 +390,24 @@ fn one_that_is_deleted_removes_its_objects_or_leaves_them() {
     let mut paused = going(json!({}));
     paused.addon = addon(json!({"spec": {"paused": true}}));
     paused.check(&[], Reason::Paused, "paused: 2 objects to be removed once spec.paused of the Addon is false");
+}
+
+#[test]
+fn what_a_clusters_runs_have_applied_becomes_that_of_the_addon_of_its_spec_alone() {
+    let of_run = json!({"metadata": {"managedFields": [{"manager": "clusterwright", "operation": "Apply"}]}});
+    let state = |trial: Trial| State::There { live: live(of_run.clone()), trial };
+    let text = "{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: n}}";
+    let seen = |trial: Trial| World::seen(json!({}), &[(text, "a", state(trial))]);
+    let conflict = || Trial::Conflicts(vec![FieldConflict::new("conflict with \"clusterwright\"", ".data")]);
+    for trial in [Trial::Same, Trial::Differs, conflict()] {
+        let mut world = seen(trial);
+        let owner = json!([{
+            "apiVersion": "clusterwright.dev/v1alpha1", "kind": "ClusterDeployment", "name": "a", "uid": "c", "controller": true,
+        }]);
+        world.addon.metadata.owner_references = serde_json::from_value(owner).unwrap();
+        world.check(&["record 1", "adopt a"], Reason::Applying, "applying ConfigMap n/a");
+    }
+    // Of any other Addon it is the object of others.
+    let plan = seen(Trial::Same).plan();
+    assert!(plan.actions.iter().all(|action| !matches!(action, Action::Adopt { .. })), "{:?}", plan.actions);
 }

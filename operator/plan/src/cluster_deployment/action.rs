@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crds::host::Quarantine;
 use crds::machine::DrainReason;
-use crds::{Cluster, EtcdBackup, Host, Machine, MachineSet, PlaybookRun};
+use crds::{Addon, Cluster, EtcdBackup, Host, Machine, MachineSet, PlaybookRun};
 use jiff::Timestamp;
 use serde_json::Value;
 
@@ -51,6 +51,10 @@ pub enum Action {
     ApplyCluster(Box<Cluster>),
     /// Delete this very Cluster object: what it says is not the new cluster's.
     DeleteCluster(Box<Cluster>),
+    /// Apply the Addon of `spec.addons`.
+    ApplyAddon(Box<Addon>),
+    /// Delete this very Addon; its objects go with it.
+    DeleteAddon(Box<Addon>),
     /// Apply a MachineSet.
     ApplyMachineSet {
         /// Its name.
@@ -131,6 +135,7 @@ impl Action {
                 | Action::DeleteRun(_)
                 | Action::DeleteMachineSet(_)
                 | Action::DeleteMachine(_)
+                | Action::DeleteAddon(_)
                 | Action::DeleteCluster(_)
                 | Action::ForceRemoveMachine(_)
                 | Action::ForgetMachine { .. }

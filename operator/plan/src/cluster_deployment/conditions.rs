@@ -2,6 +2,7 @@
 
 use crds::ClusterDeploymentStatus;
 use crds::Conditions;
+use crds::ObjectExt;
 use crds::Reason;
 use crds::conditions::{self, Statement};
 use crds::kstatus::{self, Standing};
@@ -13,7 +14,6 @@ use super::blocker::Blocker;
 use super::component_status::{ComponentStatus, control_plane, etcd, workers};
 use super::deletion::Deletion;
 use super::gates;
-use super::lock::Lock;
 use super::machine::ClusterMachine;
 use super::operations::compare_store::Verdict;
 use super::operations::hold_runs;
@@ -21,10 +21,12 @@ use super::proposal::{Area, Round, Severity};
 use super::request::describe;
 use super::state::ClusterState;
 use super::summary::base;
-use super::tokens::{Lost, Tokens};
 use super::up_to_date;
 use super::up_to_date::NOT_INSTALLED;
+use crate::lock::Lock;
+use crate::lock::tokens::{Lost, Tokens};
 use crate::message::{count, cut};
+use crate::naming;
 
 /// Machines that a condition names at most; their number is always told.
 const NAMED: usize = 5;
@@ -275,10 +277,29 @@ fn addons(state: &ClusterState<'_>) -> Statement {
         Some((false, message)) => Some(format!("{name}: {message}")),
         _ => None,
     });
-    match bad {
-        Some(message) => stated(Some(false), Reason::AddonsUnhealthy, cut(message)),
-        None => stated(Some(true), Reason::RolledOut, all.into()),
+    let own = own_addon(state);
+    match (bad, own) {
+        (Some(message), _) => stated(Some(false), Reason::AddonsUnhealthy, cut(message)),
+        (None, Some((true, _, message))) => stated(Some(true), Reason::RolledOut, cut(format!("{all}; {message}"))),
+        (None, Some((false, reason, message))) => stated(Some(false), reason, cut(message)),
+        (None, None) => stated(Some(true), Reason::RolledOut, all.into()),
     }
+}
+
+/// How the Addon of `spec.addons` is: whether it is as it is wanted, and what it says; nothing where none is wanted.
+fn own_addon(state: &ClusterState<'_>) -> Option<(bool, Reason, String)> {
+    state.deployment.spec.addon_manifests()?;
+    let name = naming::own_addon(&state.name);
+    let Some(there) = state.observed.addon else {
+        return Some((false, Reason::AddonsUnhealthy, format!("Addon {name} is being made")));
+    };
+    if !there.is_owned_by(state.deployment.uid()) {
+        let message = format!("Addon {name} is not that of spec.addons: delete it, or make it anew under another name");
+        return Some((false, Reason::AddonTaken, message));
+    }
+    let said = there.status.as_ref().and_then(|status| status.message.clone());
+    let said = said.unwrap_or_else(|| "its controller has not looked at it yet".to_owned());
+    Some((there.is_true(condition::READY), Reason::AddonsUnhealthy, format!("Addon {name}: {said}")))
 }
 
 fn progressing(state: &ClusterState<'_>, round: &Round, message: &str) -> Statement {

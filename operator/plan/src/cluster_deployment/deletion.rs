@@ -14,7 +14,7 @@ use super::operations::compare_store::Verdict;
 use super::operations::reset::{self, Resets};
 use super::request::describe;
 use super::state::{ClusterMachine, ClusterState};
-use super::tokens::Tokens;
+use crate::lock::tokens::Tokens;
 use crate::moment::clock;
 use crate::{Next, attempts, message};
 

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 
 use super::drifted_machine::Drifted;
 use super::state::{ClusterMachine, ClusterState};
-use crate::{attempts, drift, provisioning};
+use crate::{attempts, drift};
 
 /// What comparisons have found on a machine, by its status and by runs that it does not tell of yet.
 pub(super) fn seen(state: &ClusterState<'_>, machine: &ClusterMachine<'_>) -> Option<DriftSeen> {
@@ -48,7 +48,7 @@ fn drifted<'a>(state: &ClusterState<'a>, machine: ClusterMachine<'a>) -> Option<
     let found = seen.steps();
     let is_old = changed_at(state, &machine).is_some_and(|changed| changed >= seen.checked_at.0);
     let repairs = drift::repairs(machine.machine, &seen, state.observed.runs);
-    let is_over = repairs.len() >= provisioning::most_attempts(state.deployment);
+    let is_over = repairs.len() >= state.terms.most;
     if found.is_empty() || is_old || is_over {
         return None;
     }

@@ -1,18 +1,14 @@
 //! The cluster's endpoint: where the API servers behind it are, and whether its address can be held.
 
-mod rivals;
-
-use crds::ObjectExt;
-use crds::Reason;
 use crds::cluster_deployment::ControlPlaneEndpoint;
 use crds::networking::{API_SERVER_PORT, Endpoint, EndpointProvider};
 use crds::step::Role;
+use crds::{ClusterDeployment, ObjectExt, Reason};
 use serde_json::Value;
-
-use rivals::Rival;
 
 use super::problem::Problem;
 use super::state::{ClusterMachine, ClusterState};
+use crate::endpoint_claims::{self, EndpointClaim, Rival, Standing};
 use crate::inputs::address_in_cluster;
 
 /// Where each API server answers, for load balancers and DNS. One that leaves stays in the list until its Host is given
@@ -48,6 +44,17 @@ pub(super) fn backends(members: &[ClusterMachine<'_>]) -> Value {
     crate::inputs::endpoint::backends(&addresses)
 }
 
+/// The endpoint that a ClusterDeployment asks for; none: it asks for none.
+fn claim(deployment: &ClusterDeployment) -> Option<EndpointClaim<'_>> {
+    let endpoint = deployment.spec.control_plane.endpoint.as_ref()?;
+    let standing = match &deployment.status {
+        Some(status) if status.installed_at.is_some() => Standing::Installed,
+        Some(status) if status.first_control_plane.is_some() => Standing::Begun,
+        _ => Standing::Wished,
+    };
+    Some(EndpointClaim { kind: "ClusterDeployment", metadata: &deployment.metadata, standing, endpoint })
+}
+
 /// Why its address cannot be held, or is held by another cluster.
 pub(super) fn problem(state: &ClusterState<'_>) -> Option<Problem> {
     let address = &state.deployment.spec.control_plane.endpoint.as_ref()?.host;
@@ -68,16 +75,41 @@ pub(super) fn problem(state: &ClusterState<'_>) -> Option<Problem> {
         let name = host.name();
         return taken(format!("Host {name} has this address"));
     }
-    match rivals::find(state.deployment, state.observed.deployments)? {
-        Rival::Address(of) => taken(format!("it is the endpoint of ClusterDeployment {of}")),
-        Rival::RouterId { id, of, free } => {
+    let others: Vec<EndpointClaim<'_>> = state.observed.deployments.iter().filter_map(|other| claim(other)).collect();
+    match endpoint_claims::find(&claim(state.deployment)?, &others)? {
+        Rival::Address { of: (kind, of) } => taken(format!("it is the endpoint of {kind} {of}")),
+        Rival::RouterId { id, of: (kind, of), free } => {
             let free = free.map_or("none is free there".into(), |free| format!("{free} is free"));
             says(
                 Reason::RouterIDInUse,
                 format!(
-                    "spec.controlPlane.endpoint.keepalived.virtualRouterID {id} is that of ClusterDeployment {of}, in the same network as far as its address tells: make this cluster anew with another one of 1 to 255 ({free})"
+                    "spec.controlPlane.endpoint.keepalived.virtualRouterID {id} is that of {kind} {of}, in the same network as far as its address tells: make this cluster anew with another one of 1 to 255 ({free})"
                 ),
             )
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crds::ClusterDeployment;
+
+    use super::claim;
+    use crate::endpoint_claims::Standing;
+
+    #[test]
+    fn a_cluster_claims_its_endpoint_by_how_far_it_is() {
+        let check = |endpoint: &str, status: &str, expected: Option<Standing>| {
+            let yaml = format!(
+                "{{apiVersion: clusterwright.dev/v1alpha1, kind: ClusterDeployment, metadata: {{name: a}}, spec: {{kubernetesVersion: 1.35.4, controlPlane: {{replicas: 1{endpoint}}}}}, status: {{{status}}}}}"
+            );
+            let deployment: ClusterDeployment = serde_yaml::from_str(&yaml).unwrap();
+            assert_eq!(claim(&deployment).map(|claim| claim.standing), expected, "{status}");
+        };
+        let endpoint = ", endpoint: {host: 10.0.0.9, provider: Keepalived}";
+        check("", "", None);
+        check(endpoint, "", Some(Standing::Wished));
+        check(endpoint, "firstControlPlane: m", Some(Standing::Begun));
+        check(endpoint, "installedAt: '2026-01-01T01:00:00Z', firstControlPlane: m", Some(Standing::Installed));
     }
 }

@@ -1,8 +1,8 @@
 //! What the planner of ClusterDeployments looks at.
 
 use crds::{
-    Cluster, ClusterDeployment, EtcdBackup, EtcdBackupSchedule, EtcdRestore, Host, Machine, MachineSet, PlaybookRun,
-    RemediationPolicy,
+    Addon, Cluster, ClusterDeployment, EtcdBackup, EtcdBackupSchedule, EtcdRestore, Host, Machine, MachineSet,
+    PlaybookRun, RemediationPolicy,
 };
 use jiff::Timestamp;
 
@@ -42,6 +42,8 @@ pub struct Observed<'a> {
     pub policies: &'a [&'a RemediationPolicy],
     /// The Cluster object of the same name.
     pub cluster: Option<&'a Cluster>,
+    /// The Addon that has the name of that of `spec.addons`.
+    pub addon: Option<&'a Addon>,
     /// The Nodes of the machines in `status.forgotten`, as far as there are any; `None`: the cluster's API is not
     /// reached.
     pub forgotten_nodes: Option<&'a [NodeSeen]>,

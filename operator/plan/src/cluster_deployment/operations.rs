@@ -18,6 +18,7 @@ mod look_again;
 mod machine_sets;
 mod observe_certificates;
 mod observe_etcd;
+mod own_addon;
 mod play_drain_hooks;
 mod prefetch;
 mod prepare_workers;
@@ -104,6 +105,7 @@ const OPERATIONS: &[Operation] = &[
     Operation::new(Lane::Remediation, Needs::Nothing, observe_etcd::propose).keeping(observe_etcd::keeps),
     Operation::new(Lane::Remediation, Needs::Lock, observe_certificates::propose).keeping(observe_certificates::keeps),
     Operation::new(Lane::Install, Needs::Spec, machine_sets::propose),
+    Operation::new(Lane::Install, Needs::Spec, own_addon::propose),
     Operation::new(Lane::Leaving, Needs::Lock, play_drain_hooks::propose),
     Operation::new(Lane::Leaving, Needs::Lock, reset::propose),
     Operation::new(Lane::Leaving, Needs::Lock, withdraw_runs::propose),

@@ -7,7 +7,7 @@ use crds::step::{Role, Step};
 use super::rotating;
 use super::state::{ClusterMachine, ClusterState};
 use crate::configuration::files;
-use crate::settings::{self, ADDONS, Content, Difference, ETCD_CLIENT, NETWORK, REGISTRIES, REGISTRY_LOGIN};
+use crate::settings::{self, Content, Difference, ETCD_CLIENT, NETWORK, REGISTRIES, REGISTRY_LOGIN};
 
 /// What differs on a machine to which this was applied.
 pub(super) fn of_machine(
@@ -91,17 +91,16 @@ pub(super) fn of_cluster(state: &ClusterState<'_>) -> Vec<Difference> {
             (_, None) => content.difference(None, ""),
         }
     };
-    let addons = compare(&ADDONS, spec.addon_manifests().is_some(), &applied.addons, &wanted.addons);
     let is_named = spec.networking.plugin.manifests_ref.is_some();
     let network = compare(&NETWORK, is_named, &applied.network, &wanted.network);
-    addons.into_iter().chain(network).chain(kube_proxy(state, &applied)).collect()
+    network.into_iter().chain(kube_proxy(state, &applied)).collect()
 }
 
 /// Whether kube-proxy is configured otherwise than is wanted. One that never was is as it is by itself.
 fn kube_proxy(state: &ClusterState<'_>, applied: &AppliedManifests) -> Option<Difference> {
     let wanted = state.wanted.kube_proxy();
     // Where not even manifests are remembered, a status was lost.
-    let is_known = applied.kube_proxy.is_some() || applied.addons.is_some();
+    let is_known = applied.kube_proxy.is_some() || applied.network.is_some();
     let digest = wanted.map(String::as_str).unwrap_or_default();
     let difference = Difference::new("configuration.kubeProxy", Step::Addons, is_known, digest);
     (applied.kube_proxy.as_ref() != wanted).then_some(Difference { is_disruptive: true, ..difference })

@@ -7,10 +7,27 @@ use crds::{Machine, conditions};
 
 use super::state::{ClusterState, past};
 use crate::lifecycle::is_installed;
+use crate::pki::{Halves, PkiRow, entries};
+use crate::rotation::Subject;
 
-/// Keys of the Secret.
-const KEYS: &str =
-    "ca.crt, ca.key, front-proxy-ca.crt, front-proxy-ca.key, etcd-ca.crt, etcd-ca.key, sa.key, sa.pub, encryption.key";
+/// The authorities and keys of a cluster. etcd's private key goes to no machine: its certificates are made here.
+pub const TABLE: &[PkiRow] = &[
+    PkiRow { subject: Subject::Ca, common_name: Some("kubernetes"), control_planes: Halves::Both, etcd: Halves::None },
+    PkiRow {
+        subject: Subject::FrontProxyCa,
+        common_name: Some("front-proxy-ca"),
+        control_planes: Halves::Both,
+        etcd: Halves::None,
+    },
+    PkiRow {
+        subject: Subject::EtcdCa,
+        common_name: Some("etcd-ca"),
+        control_planes: Halves::Public,
+        etcd: Halves::Public,
+    },
+    PkiRow { subject: Subject::ServiceAccountKey, common_name: None, control_planes: Halves::Both, etcd: Halves::None },
+    PkiRow { subject: Subject::EncryptionKey, common_name: None, control_planes: Halves::Both, etcd: Halves::None },
+];
 
 /// Whether they are gone and may not be made anew.
 pub(super) fn is_missing(state: &ClusterState<'_>) -> bool {
@@ -54,7 +71,29 @@ pub fn missing(deployment: &ClusterDeployment) -> String {
         false => "if it was never installed and there is no backup, delete the ClusterDeployment and make it again",
     };
     format!(
-        "Secret {secret} with the cluster's certificate authorities and keys is gone. It is never made anew once machines may trust it: restore it from a backup (keys {KEYS}): {}; {otherwise}",
+        "Secret {secret} with the cluster's certificate authorities and keys is gone. It is never made anew once machines may trust it: restore it from a backup (keys {}): {}; {otherwise}",
+        entries(TABLE).join(", "),
         crds::commands::create_secret(namespace, &secret)
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::TABLE;
+    use crate::pki::{authorities, entries};
+    use crate::rotation::Subject;
+
+    #[test]
+    fn authorities_have_a_common_name_and_keys_have_none() {
+        for row in TABLE {
+            assert_eq!(row.subject.is_authority(), row.common_name.is_some(), "{row:?}");
+        }
+        assert_eq!(authorities(TABLE), [Subject::Ca, Subject::EtcdCa, Subject::FrontProxyCa]);
+    }
+
+    #[test]
+    fn a_message_names_all_that_a_backup_has() {
+        let names = "ca.crt, ca.key, front-proxy-ca.crt, front-proxy-ca.key, etcd-ca.crt, etcd-ca.key, sa.key, sa.pub, encryption.key";
+        assert_eq!(entries(TABLE).join(", "), names);
+    }
 }

@@ -10,11 +10,11 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
 use super::action::Action;
 use super::lane::{Lane, Needs};
-use super::lock::Lock;
 use super::problem::Problem;
 use super::state::ClusterState;
-use super::tokens::Tokens;
 use crate::Next;
+use crate::lock::Lock;
+use crate::lock::tokens::Tokens;
 use crate::remediation::Removals;
 
 /// What one operation wants now.

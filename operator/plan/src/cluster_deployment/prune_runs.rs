@@ -11,9 +11,9 @@ use crds::step::Intent;
 use jiff::Timestamp;
 
 use super::action::Action;
-use super::lock::Lock;
 use super::state::ClusterState;
 use crate::attempts::{self, PastAttempt};
+use crate::lock::Lock;
 use crate::{provisioning, settings};
 
 /// Attempts that nothing limits: the delay depends on no more of them than these.
@@ -60,7 +60,7 @@ fn needed(state: &ClusterState<'_>, lock: &Lock) -> BTreeSet<String> {
     }
     let machines: Vec<_> = state.live.iter().filter_map(|member| Some((member.machine, member.host_name()?))).collect();
     needed.extend(settings::needed(state.deployment, &machines, state.observed.runs));
-    let wanted = provisioning::wanted(state.deployment);
+    let wanted = state.terms.wanted.clone();
     for member in &state.live {
         if !member.is_provisioned() {
             let tried = attempts::tried(state.observed.runs, &[Intent::Install, Intent::Join], member.uid());

@@ -3,25 +3,19 @@
 use std::collections::BTreeMap;
 
 use crds::ObjectExt;
-use crds::names::{annotation, label};
+use crds::names::annotation;
 use crds::playbook_run::PlaybookRunSpec;
-use crds::references::controller_ref;
 use crds::step::{Intent, Role, Step as RunStep};
 use crds::{ClusterDeployment, PlaybookRun};
 use serde_json::Value;
 
 use super::endpoint;
 use super::state::{ClusterMachine, ClusterState};
-use crate::attempts::{self, TargetRecord};
+use crate::attempts::TargetRecord;
+pub(super) use crate::attempts::number_after;
+use crate::naming;
+pub(super) use crate::run_owner::BATCH;
 pub(super) use crate::settings::BACKENDS;
-use crate::{naming, provisioning};
-
-/// Deadline of one attempt.
-const TIMEOUT_SECONDS: i32 = 3600;
-/// Deadline of a probe.
-const PROBE_TIMEOUT_SECONDS: i32 = 300;
-/// Hosts of one run, where they are workers: one bad batch is not everything.
-pub(super) const BATCH: usize = 100;
 
 /// A machine of a run, with the retry that it answers.
 pub(super) type Target<'a> = (ClusterMachine<'a>, Option<String>);
@@ -113,7 +107,7 @@ impl<'r, 'a> Request<'r, 'a> {
         let parts = parts.iter().map(String::as_str);
         let name = naming::run(&state.name, state.uid(), intent, parts, attempt.number);
         let hosts = targets.keys().cloned().collect();
-        let mut run = of_cluster(state, &name, intent, self.steps, hosts, attempt.number);
+        let mut run = state.owner.run(&name, intent, self.steps, hosts, attempt.number);
         (self.around)(&mut run.spec, state.deployment);
         run.spec.resume = attempt.resume;
         tell_backends(state, &mut run);
@@ -122,7 +116,7 @@ impl<'r, 'a> Request<'r, 'a> {
         annotations.extend([
             (annotation::MACHINES.to_owned(), serde_json::to_string(&targets).unwrap_or_default()),
             (annotation::GENERATION.to_owned(), state.generation().to_string()),
-            (annotation::WANTED.to_owned(), provisioning::wanted(state.deployment)),
+            (annotation::WANTED.to_owned(), state.terms.wanted.clone()),
         ]);
         annotations.extend(self.rolls_out.map(|key| (annotation::ROLLS_OUT.to_owned(), key)));
         run
@@ -140,59 +134,6 @@ pub(super) fn tell_backends(state: &ClusterState<'_>, run: &mut PlaybookRun) {
 /// Whether a run brings machines to the cluster, or makes them ready for that.
 pub(super) fn brings_machines(run: &PlaybookRun) -> bool {
     [Intent::Prepare, Intent::Join].contains(&run.spec.intent)
-}
-
-/// The number of the attempt after all of these.
-pub(super) fn number_after<'r>(runs: impl IntoIterator<Item = &'r PlaybookRun>) -> i32 {
-    let numbers = runs.into_iter().map(|run| attempts::attempt_of(run).saturating_add(1));
-    numbers.max().unwrap_or_default()
-}
-
-/// A read-only look at machines of the cluster, by a step that changes nothing. Its name follows from the Hosts, these
-/// parts and the number.
-pub(super) fn probe(
-    state: &ClusterState<'_>,
-    step: RunStep,
-    hosts: &[&str],
-    parts: &[&str],
-    number: i32,
-) -> PlaybookRun {
-    let name = probe_name(state, hosts, parts, number);
-    let hosts = hosts.iter().map(|host| (*host).to_owned()).collect();
-    let mut run = of_cluster(state, &name, Intent::Probe, vec![step], hosts, number);
-    run.spec.timeout_seconds = PROBE_TIMEOUT_SECONDS;
-    run
-}
-
-/// The name that such a probe has.
-pub(super) fn probe_name(state: &ClusterState<'_>, hosts: &[&str], parts: &[&str], number: i32) -> String {
-    let parts = hosts.iter().chain(parts).copied();
-    naming::run(&state.name, state.uid(), Intent::Probe, parts, number)
-}
-
-/// A run of the cluster, which goes with it.
-pub(super) fn of_cluster(
-    state: &ClusterState<'_>,
-    name: &str,
-    intent: Intent,
-    steps: Vec<RunStep>,
-    hosts: Vec<String>,
-    attempt: i32,
-) -> PlaybookRun {
-    let spec = PlaybookRunSpec {
-        cluster_name: Some(state.name.clone()),
-        timeout_seconds: TIMEOUT_SECONDS,
-        ..PlaybookRunSpec::new(intent, steps, hosts)
-    };
-    let mut run = PlaybookRun::new(name, spec);
-    run.metadata.namespace = state.deployment.metadata.namespace.clone();
-    run.metadata.owner_references = controller_ref(state.deployment).map(|owner| vec![owner]);
-    run.metadata.labels = Some(BTreeMap::from([
-        (label::CLUSTER.into(), state.name.clone()),
-        (label::INTENT.into(), intent.spec().slug.into()),
-    ]));
-    run.metadata.annotations = Some(BTreeMap::from([(annotation::ATTEMPT.into(), attempt.to_string())]));
-    run
 }
 
 /// What an active run does, in other words than those of its intent.

@@ -9,7 +9,6 @@ use super::state::ClusterState;
 use crate::attempts::{self, Failure, RetryDecision};
 use crate::message::count;
 use crate::moment::clock;
-use crate::provisioning::most_attempts;
 
 /// Something that a run does, made again and again until it goes well.
 pub(super) struct Effort {
@@ -80,7 +79,7 @@ pub(super) fn next_attempt(
     let which = if cause.unreachable || !cause.has_begun() || cause.waits_for_others() {
         String::new()
     } else {
-        let most = most_attempts(state.deployment);
+        let most = state.terms.most;
         format!(", attempt {} of {most},", failures + 1)
     };
     let Failure { reason, message, .. } = cause;

@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 
 use crds::ObjectExt;
 use crds::commands::{self, Target};
+use crds::references::controller_ref;
 use crds::step::{Role, Step};
 use crds::{ClusterDeployment, Host, Machine, PlaybookRun, names};
 use jiff::Timestamp;
@@ -23,8 +24,9 @@ use super::outdated_machine::Outdated;
 use super::rollout::Rollout;
 use super::store::Comparison;
 use super::wanted_upgrade::Upgrade;
-use crate::attempts::{self, RetryDecision};
+use crate::attempts::{self, RetryDecision, Terms};
 use crate::departure::EtcdMembership;
+use crate::run_owner::RunOwner;
 use crate::settings::Wanted;
 use crate::{Next, approval};
 use crate::{claims, inputs, machine_set, provisioning};
@@ -34,6 +36,10 @@ pub(super) struct ClusterState<'a> {
     pub observed: &'a Observed<'a>,
     pub deployment: &'a ClusterDeployment,
     pub name: String,
+    /// The ClusterDeployment as the owner of its runs.
+    pub owner: RunOwner,
+    /// What holds for all attempts at its machines.
+    pub terms: Terms,
     /// Machines that stay.
     pub live: Vec<ClusterMachine<'a>>,
     /// Machines that are being deleted.
@@ -97,6 +103,8 @@ impl<'a> ClusterState<'a> {
             observed,
             deployment,
             name: deployment.name().to_owned(),
+            terms: provisioning::terms(deployment),
+            owner: RunOwner::new(deployment, controller_ref(deployment)),
             live,
             leaving,
             active,
@@ -122,7 +130,7 @@ impl<'a> ClusterState<'a> {
         provisioning::retry_decision(
             member.machine,
             member.host,
-            self.deployment,
+            || self.terms.clone(),
             self.observed.runs,
             self.observed.now,
         )
@@ -130,7 +138,7 @@ impl<'a> ClusterState<'a> {
 
     /// The control planes and etcd machines, and what was done about them.
     pub fn membership(&self) -> EtcdMembership<'a> {
-        EtcdMembership::new(&self.name, self.observed.machines, self.deployment, self.observed.runs)
+        EtcdMembership::new(self.observed.machines, self.deployment.into(), self.observed.runs)
     }
 
     /// A Machine with its Host, one that leaves included.
@@ -155,8 +163,7 @@ impl<'a> ClusterState<'a> {
 
     /// Look again then; times are whole seconds, so a little after.
     pub fn until(&self, at: Timestamp) -> Next {
-        let seconds = at.duration_since(self.observed.now).as_secs().max(0);
-        Next::after_seconds(u64::try_from(seconds).unwrap_or_default() + 1)
+        Next::until(at, self.observed.now)
     }
 
     /// What a person types to approve what waits for it.

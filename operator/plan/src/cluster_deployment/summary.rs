@@ -8,19 +8,19 @@ use crds::step::Role;
 use crds::{ClusterDeploymentStatus, KubernetesVersion, PlaybookRun};
 
 use super::endpoint;
-use super::lock::Lock;
 use super::outdated;
 use super::state::{ClusterMachine, ClusterState};
-use super::tokens::Tokens;
 use super::upgrade;
-use crate::{attempts, components, provisioning, undecodable};
+use crate::lock::Lock;
+use crate::lock::tokens::Tokens;
+use crate::{attempts, components, undecodable};
 
 /// All but message, phase and conditions.
 pub(super) fn base(state: &ClusterState<'_>, lock: &Lock, tokens: &Tokens) -> ClusterDeploymentStatus {
     let old = state.deployment.status.clone().unwrap_or_default();
     let deleting = state.deployment.is_deleting();
     let generation = state.generation();
-    let wanted = provisioning::wanted(state.deployment);
+    let wanted = state.terms.wanted.clone();
     let queued = state.active.iter().any(|run| {
         let older = attempts::generation_of(run).is_some_and(|made| made < generation);
         older && attempts::wanted_of(run) != Some(&wanted)

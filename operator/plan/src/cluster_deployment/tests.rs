@@ -22,6 +22,7 @@ mod history;
 mod interruptions;
 mod lost_lock;
 mod node_metadata;
+mod own_addon;
 mod own_authorities;
 mod pauses;
 mod pki;
@@ -43,8 +44,9 @@ mod upgrade_begins;
 mod upgrade_paths;
 mod versions;
 
-use crds::cluster_deployment::{DeletionPolicy, LockMode};
+use crds::cluster_deployment::DeletionPolicy;
 use crds::conditions;
+use crds::lock::LockMode;
 use crds::names::{annotation, condition};
 use crds::step::{Intent, Role};
 use proptest::prelude::*;

@@ -10,7 +10,6 @@ use jiff::Timestamp;
 use super::request::{Attempt, Request, Target, number_after};
 use super::state::{ClusterMachine, ClusterState};
 use crate::attempts::{self, RetryDecision};
-use crate::provisioning::{self, asked_retries};
 
 /// The runs of an intent for what is wanted now.
 pub(super) struct Tried<'a> {
@@ -36,7 +35,7 @@ impl<'a> Tried<'a> {
         let machine = machine.machine;
         let same: Vec<&PlaybookRun> = self.runs.iter().copied().filter(|run| plays(run, steps)).collect();
         let tried = attempts::tried(&same, &[self.intent], machine.uid());
-        let policy = provisioning::limited(state.deployment, asked_retries(machine, state.deployment));
+        let policy = state.terms.limited(state.terms.asked_retries(machine));
         // How far a machine came whose upgrade takes too long is looked at by a person first.
         let policy = if self.intent == Intent::Upgrade { policy.deadline_is_final() } else { policy };
         attempts::retry_decision(&tried, &policy, state.observed.now)

@@ -148,9 +148,8 @@ fn differences<'a>(state: &ClusterState<'a>) -> BTreeMap<(String, bool), Vec<&'a
 /// Whether a ConfigMap or Secret is named whose content is compared: it is not followed.
 pub(super) fn compares_content(state: &ClusterState<'_>) -> bool {
     let spec = &state.deployment.spec;
-    let addons = spec.addon_manifests();
     let manifests = spec.networking.plugin.manifests_ref.as_ref();
-    let named = [addons, manifests, spec.etcd.secret_ref.as_ref(), spec.certificates.ca_ref.as_ref()];
+    let named = [manifests, spec.etcd.secret_ref.as_ref(), spec.certificates.ca_ref.as_ref()];
     let files = FILES.iter().map(|file| file.reference(state.deployment));
     let mirrors = spec.container_runtime.registry_mirrors.iter();
     let of_mirrors = mirrors.flat_map(|mirror| [mirror.ca_ref.as_ref(), mirror.credentials_ref.as_ref()]);

@@ -13,8 +13,7 @@ use crate::attempts;
 impl<'a> EtcdMembership<'a> {
     /// Machines that are gone and that may still be members of etcd.
     pub fn forgotten(&self) -> Vec<&'a ForgottenMachine> {
-        let status = self.deployment.status.as_ref();
-        let written = status.into_iter().flat_map(|status| &status.forgotten);
+        let written = self.cluster.forgotten.iter();
         let is_owed =
             |one: &&ForgottenMachine| one.etcd_member && !self.is_there(&one.uid) && !self.is_out_of_etcd(one);
         written.filter(is_owed).collect()
@@ -49,7 +48,7 @@ impl<'a> EtcdMembership<'a> {
 
     /// Why it is not taken out of etcd now.
     pub fn why_it_stays(&self, forgotten: &ForgottenMachine) -> Option<String> {
-        if self.deployment.spec.paused {
+        if self.cluster.is_paused {
             return Some("the cluster is paused".into());
         }
         let without = || {

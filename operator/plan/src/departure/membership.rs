@@ -1,37 +1,33 @@
 //! The control planes and etcd machines of one cluster: which of them is a member of etcd, and which is out.
 
 use crds::step::{Role, Step};
-use crds::{ClusterDeployment, Machine, PlaybookRun};
+use crds::{Machine, PlaybookRun};
 
 use super::health::{deleting, is_leaving, is_provisioned};
 use super::is_out;
+use crate::formed_cluster::FormedCluster;
 use crate::provisioning;
 
 /// The control planes and etcd machines of one cluster, and what was done about them.
 pub(crate) struct EtcdMembership<'a> {
-    pub(super) deployment: &'a ClusterDeployment,
+    pub(super) cluster: FormedCluster<'a>,
     pub(super) machines: Vec<&'a Machine>,
     pub(super) runs: &'a [&'a PlaybookRun],
 }
 
 impl<'a> EtcdMembership<'a> {
-    pub fn new(
-        cluster: &str,
-        machines: &[&'a Machine],
-        deployment: &'a ClusterDeployment,
-        runs: &'a [&'a PlaybookRun],
-    ) -> Self {
+    pub fn new(machines: &[&'a Machine], cluster: FormedCluster<'a>, runs: &'a [&'a PlaybookRun]) -> Self {
         let machines = machines
             .iter()
             .copied()
-            .filter(|other| other.spec.cluster_name == *cluster && other.spec.role != Role::Worker)
+            .filter(|other| other.spec.cluster_name == cluster.name && other.spec.role != Role::Worker)
             .collect();
-        Self { deployment, machines, runs }
+        Self { cluster, machines, runs }
     }
 
     /// The role whose machines carry etcd's members.
     pub fn etcd_role(&self) -> Option<Role> {
-        self.deployment.spec.etcd.topology.role()
+        self.cluster.etcd_role
     }
 
     pub fn is_of_etcd(&self, machine: &Machine) -> bool {

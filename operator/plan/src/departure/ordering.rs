@@ -15,8 +15,8 @@ const ON_ITS_WAY: [Reason; 5] =
 impl EtcdMembership<'_> {
     /// Why its removal does not begin, or go on.
     pub fn why_not_yet(&self, machine: &Machine) -> Option<String> {
-        if self.deployment.spec.paused {
-            let name = self.deployment.name();
+        if self.cluster.is_paused {
+            let name = self.cluster.name;
             return Some(format!("cluster {name} is paused"));
         }
         let another = || self.another_leaves(machine);

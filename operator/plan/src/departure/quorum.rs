@@ -68,10 +68,9 @@ impl EtcdMembership<'_> {
     }
 
     fn wants(&self, role: Role) -> usize {
-        let spec = &self.deployment.spec;
         let replicas = match role {
-            Role::Etcd => spec.etcd.replicas.unwrap_or_default(),
-            Role::ControlPlane | Role::Worker => spec.control_plane.replicas,
+            Role::Etcd => self.cluster.etcd_machines,
+            Role::ControlPlane | Role::Worker => self.cluster.control_planes,
         };
         usize::try_from(replicas).unwrap_or_default()
     }

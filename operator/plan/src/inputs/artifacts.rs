@@ -73,28 +73,27 @@ pub fn ca_of(field: &str, name: &str, map: Option<&ConfigMap>) -> Result<String,
     }
 }
 
-/// How the Secret of this name logs in; `None`: it is not there.
-pub fn login_of(name: &str, secret: Option<&Secret>) -> Result<Login, InputsProblem> {
+/// Name of the field of a ClusterDeployment that refers to a login.
+pub const CREDENTIALS: &str = "spec.artifacts.credentialsRef";
+
+/// How the Secret of this name, which this field refers to, logs in; `None`: it is not there.
+pub fn login_of(field: &str, name: &str, secret: Option<&Secret>) -> Result<Login, InputsProblem> {
     let Some(secret) = secret else {
-        let message = format!(
-            "Secret {name} of spec.artifacts.credentialsRef is not there: make it, with username and password, or with token"
-        );
+        let message =
+            format!("Secret {name} of {field} is not there: make it, with username and password, or with token");
         return Err(InputsProblem::waits(Reason::SecretNotFound, message));
     };
     let has = |key: &&str| {
         let value = secret.data.as_ref().and_then(|data| data.get(*key));
         value.is_some_and(|value| is_one_line(&value.0))
     };
-    [Login::Bearer, Login::Basic]
-        .into_iter()
-        .find(|login| login.keys().iter().all(has))
-        .ok_or_else(|| {
-            let message = format!(
-                "Secret {name} of spec.artifacts.credentialsRef holds neither username and password nor token, each one line \
+    [Login::Bearer, Login::Basic].into_iter().find(|login| login.keys().iter().all(has)).ok_or_else(|| {
+        let message = format!(
+            "Secret {name} of {field} holds neither username and password nor token, each one line \
                  of text: give one of them"
-            );
-            InputsProblem::waits(Reason::SecretNotFound, message)
-        })
+        );
+        InputsProblem::waits(Reason::SecretNotFound, message)
+    })
 }
 
 /// What an HTTP header can carry; an editor's newline at its end is not part of it.
@@ -132,7 +131,7 @@ mod tests {
     fn login(data: &[(&str, &str)]) -> Result<Login, InputsProblem> {
         let data = data.iter().map(|(key, value)| ((*key).to_owned(), ByteString(value.as_bytes().to_vec())));
         let secret = Secret { data: Some(data.collect()), ..Secret::default() };
-        login_of("bundle", Some(&secret))
+        login_of(CREDENTIALS, "bundle", Some(&secret))
     }
 
     #[test]
@@ -144,7 +143,7 @@ mod tests {
             assert_eq!(problem.reason, "SecretNotFound");
             assert!(problem.message.contains("Secret bundle") && !problem.message.contains("canary"));
         }
-        assert_eq!(login_of("bundle", None).unwrap_err().reason, "SecretNotFound");
+        assert_eq!(login_of(CREDENTIALS, "bundle", None).unwrap_err().reason, "SecretNotFound");
     }
 
     #[test]

@@ -177,7 +177,6 @@ mod tests {
                 etcd_client: None,
                 artifacts: ArtifactsSeen::default(),
                 registries: Default::default(),
-                addon_manifests: Default::default(),
                 network_manifests: Default::default(),
                 configuration_files: Default::default(),
             });

@@ -48,8 +48,6 @@ pub struct ClusterSeen<'a> {
     pub artifacts: artifacts::ArtifactsSeen,
     /// What the references of `containerRuntime.registryMirrors` lead to.
     pub registries: Registries,
-    /// Data of the ConfigMap of `addons.manifestsRef`.
-    pub addon_manifests: BTreeMap<String, String>,
     /// Data of the ConfigMap of `networking.plugin.manifestsRef`.
     pub network_manifests: BTreeMap<String, String>,
     /// The files that the configuration of a control plane refers to, by their keys.

@@ -199,7 +199,6 @@ mod tests {
             etcd_client: None,
             artifacts: ArtifactsSeen::default(),
             registries: Default::default(),
-            addon_manifests: Default::default(),
             network_manifests: Default::default(),
             configuration_files: Default::default(),
         };
@@ -271,7 +270,6 @@ mod tests {
             etcd_client: None,
             artifacts: ArtifactsSeen::default(),
             registries: Default::default(),
-            addon_manifests: Default::default(),
             network_manifests: Default::default(),
             configuration_files: Default::default(),
         };

@@ -93,8 +93,7 @@ fn build_of(
             .iter()
             .map(|mirror| (mirror.prefix.clone(), RegistrySeen { ca: None, login: Some("digest".into()) }))
             .collect(),
-        addon_manifests: [("b".to_owned(), "B".to_owned()), ("a".to_owned(), "A".to_owned())].into(),
-        network_manifests: BTreeMap::new(),
+        network_manifests: [("b".to_owned(), "B".to_owned()), ("a".to_owned(), "A".to_owned())].into(),
         configuration_files: BTreeMap::new(),
     };
     let credentials = [("fleet".to_owned(), Ok(CredentialKind::SshKey))].into();
@@ -129,7 +128,8 @@ fn an_install_knows_its_members_in_the_order_of_their_ordinals() {
     check("cluster_identity", json!(deployment.metadata.uid));
     check("control_plane_initialized", json!(false));
     check("artifacts_url", json!("http://x:8080"));
-    check("addon_manifests", json!([{"name": "a", "content": "A"}, {"name": "b", "content": "B"}]));
+    check("addon_images", json!(false));
+    check("network_manifests", json!([{"name": "a", "content": "A"}, {"name": "b", "content": "B"}]));
     check("supplementary_addresses_in_ssl_keys", json!(["10.0.0.1", "10.0.0.2"]));
     assert_eq!(model.hosts["c1"].groups, [Group::KubeControlPlane, Group::Etcd]);
     assert_eq!(model.hosts["c1"].claim_epoch, 2);

@@ -60,12 +60,9 @@ pub(super) fn of_cluster(
     let addresses: Vec<&str> = layout.control_planes.iter().map(|seat| seat.address).collect();
     vars.extend(of_endpoint(spec.control_plane.endpoint.as_ref(), &addresses, hosts));
     let facts = manifests::facts(cluster.deployment, &vars);
-    for (name, field, data) in [
-        ("addon_manifests", "addons.manifestsRef", &cluster.addon_manifests),
-        ("network_manifests", "networking.plugin.manifestsRef", &cluster.network_manifests),
-    ] {
-        vars.insert(name.to_owned(), manifests::render(field, data, &facts)?);
-    }
+    let network = manifests::render("networking.plugin.manifestsRef", &cluster.network_manifests, &facts)?;
+    vars.insert("network_manifests".to_owned(), network);
+    vars.insert("addon_images".to_owned(), spec.addon_manifests().is_some().into());
     vars.extend(files::variables(&cluster.configuration_files));
     Ok(vars)
 }
@@ -146,7 +143,7 @@ fn cluster_variables(deployment: &ClusterDeployment, intent: Intent) -> BTreeMap
     let topology = format!("{:?}", spec.etcd.topology).to_lowercase();
     let token = format!("{name}-{}", uid.get(..8).unwrap_or(uid));
     let preflight = spec.preflight.clone().unwrap_or_default();
-    let renewal = RenewalPolicy::new(deployment);
+    let renewal = RenewalPolicy::from(&deployment.spec.certificates);
     let always = [
         ("kube_version", json!(components::version_of(deployment, intent))),
         ("cluster_name", json!(name)),

@@ -6,7 +6,8 @@ use crds::{Host, Machine, ObjectExt, Reason};
 use super::observed::Observed;
 use crate::Next;
 use crate::claims::{self, Offer, Share};
-use crate::lifecycle::{is_installed, is_provisioned};
+use crate::formed_cluster::{FormedCluster, Standstill, standstill};
+use crate::lifecycle::is_provisioned;
 use crate::store::{self, Contradiction};
 
 /// Looks again after this where the pool was shared out by what is not so any more.
@@ -36,19 +37,22 @@ pub(super) fn hold<'a>(observed: &Observed<'a>) -> Hold<'a> {
     }
     let nothing = |reason, message: String| Hold::Nothing { reason, message, next: Next::OnChange };
     let cluster = &machine.spec.cluster_name;
-    let Some(deployment) = observed.deployment else {
-        let message =
-            format!("there is no ClusterDeployment {cluster} in this namespace: make it, or delete the Machine");
-        return nothing(Reason::ClusterNotFound, message);
-    };
-    if deployment.is_deleting() {
-        return nothing(Reason::ClusterDeleting, format!("cluster {cluster} is being deleted: no Host is claimed"));
-    }
-    if deployment.spec.paused {
-        return nothing(Reason::Paused, format!("cluster {cluster} is paused: no Host is claimed"));
-    }
-    if !store::is_believed(deployment, observed.resumed_at) {
-        return nothing(Reason::LookingAtMachines, format!("no Host is claimed: {}", store::waiting(cluster)));
+    match standstill(observed.deployment.map(Into::into), observed.resumed_at) {
+        None => {}
+        Some(Standstill::NotThere) => {
+            let message =
+                format!("there is no ClusterDeployment {cluster} in this namespace: make it, or delete the Machine");
+            return nothing(Reason::ClusterNotFound, message);
+        }
+        Some(Standstill::Deleting) => {
+            return nothing(Reason::ClusterDeleting, format!("cluster {cluster} is being deleted: no Host is claimed"));
+        }
+        Some(Standstill::Paused) => {
+            return nothing(Reason::Paused, format!("cluster {cluster} is paused: no Host is claimed"));
+        }
+        Some(Standstill::NotBelieved) => {
+            return nothing(Reason::LookingAtMachines, format!("no Host is claimed: {}", store::waiting(cluster)));
+        }
     }
     let taken = match named {
         Some(named) => take_named(observed, named),
@@ -95,11 +99,11 @@ pub(super) fn take_named<'a>(observed: &Observed<'a>, named: &str) -> Hold<'a> {
 /// cluster's worker could take the last Host that its own control plane needs.
 fn is_before_control_plane(observed: &Observed<'_>) -> bool {
     let machine = observed.machine;
-    let Some(deployment) = observed.deployment.filter(|deployment| !is_installed(deployment)) else {
+    let cluster = observed.deployment.map(FormedCluster::from);
+    let Some(cluster) = cluster.filter(|cluster| !cluster.is_installed) else {
         return false;
     };
-    let spec = &deployment.spec;
-    let wanted = spec.control_plane.replicas.saturating_add(spec.etcd.replicas.unwrap_or_default());
+    let wanted = cluster.control_planes.saturating_add(cluster.etcd_machines);
     let chooses_first = |other: &&&Machine| {
         other.spec.cluster_name == machine.spec.cluster_name && other.spec.role != Role::Worker && !other.is_deleting()
     };

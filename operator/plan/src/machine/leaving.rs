@@ -90,7 +90,9 @@ fn statements(observed: &Observed<'_>, leaving: &Leaving, is_provisioned: bool) 
 /// forgotten with the run.
 fn provisioned_at(observed: &Observed<'_>) -> Option<Time> {
     let (machine, host) = (observed.machine, held(observed));
-    let decision = provisioning::retry_decision(machine, host, observed.deployment?, observed.runs, observed.now);
+    let deployment = observed.deployment?;
+    let terms = || provisioning::terms(deployment);
+    let decision = provisioning::retry_decision(machine, host, terms, observed.runs, observed.now);
     match decision {
         RetryDecision::Done { at, .. } => at.map(Time),
         _ => None,

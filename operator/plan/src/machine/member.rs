@@ -16,7 +16,7 @@ pub(super) fn id(observed: &Observed<'_>) -> Option<String> {
     let told = host.and_then(|host| etcd::member_id(machine, &host.name, observed.runs));
     let out = observed
         .deployment
-        .and_then(|deployment| departure::out_of_etcd_at(machine, observed.machines, deployment, observed.runs));
+        .and_then(|deployment| departure::out_of_etcd_at(machine, observed.machines, deployment.into(), observed.runs));
     match out {
         Some(out) => told.filter(|(at, _)| *at > out).map(|(_, id)| id),
         None => {

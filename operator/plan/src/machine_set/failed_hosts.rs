@@ -162,7 +162,8 @@ fn failure<'a>(
     let Some(host) = holders.get(machine.uid()).copied() else {
         return Failure::None;
     };
-    match provisioning::retry_decision(machine, Some(host), deployment, observed.runs, observed.now) {
+    let terms = || provisioning::terms(deployment);
+    match provisioning::retry_decision(machine, Some(host), terms, observed.runs, observed.now) {
         RetryDecision::Halted { failures, cause: Some(cause) }
             if !Reason::among(&cause.reason, &NOT_ITS_FAULT) && failed_itself(observed, machine, host) =>
         {

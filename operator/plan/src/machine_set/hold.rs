@@ -4,6 +4,7 @@ use crds::machine_set::MachineSetMode;
 use crds::{ObjectExt, Reason};
 
 use super::observed::Observed;
+use crate::formed_cluster::{Standstill, standstill};
 
 /// Why a set neither makes nor deletes Machines now.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,15 +23,15 @@ pub(super) fn hold(observed: &Observed<'_>) -> Option<Hold> {
         return because(Reason::Manual, "its Machines are made and deleted by a platform".into());
     }
     let cluster = &set.spec.cluster_name;
-    let Some(deployment) = observed.deployment else {
-        let message = format!("there is no ClusterDeployment {cluster} in this namespace: make it, or delete the set");
-        return because(Reason::ClusterNotFound, message);
-    };
-    if deployment.is_deleting() {
-        return because(Reason::ClusterDeleting, format!("cluster {cluster} is being deleted"));
+    match standstill(observed.deployment.map(Into::into), None)? {
+        Standstill::NotThere => {
+            let message =
+                format!("there is no ClusterDeployment {cluster} in this namespace: make it, or delete the set");
+            because(Reason::ClusterNotFound, message)
+        }
+        Standstill::Deleting => because(Reason::ClusterDeleting, format!("cluster {cluster} is being deleted")),
+        Standstill::Paused => because(Reason::Paused, format!("cluster {cluster} is paused")),
+        // What the set makes claims nothing until then.
+        Standstill::NotBelieved => None,
     }
-    if deployment.spec.paused {
-        return because(Reason::Paused, format!("cluster {cluster} is paused"));
-    }
-    None
 }

@@ -1,8 +1,8 @@
 //! Whether the cluster's lock lets a run start.
 
-use crds::cluster_deployment::LockMode;
+use crds::PlaybookRun;
+use crds::lock::{LockMode, LockView};
 use crds::step::LockUse;
-use crds::{ClusterDeployment, PlaybookRun};
 
 /// Whether a run may start.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,9 +21,10 @@ pub enum Grant {
     },
 }
 
-/// Reads the lock in the ClusterDeployment, which must have been read just now. A probe needs none: it changes nothing.
-/// Nor does what is of no cluster, and touches no machine.
-pub fn grant(run: &PlaybookRun, deployment: Option<&ClusterDeployment>) -> Grant {
+/// Reads the lock of the object that forms the run's cluster, which must have been read just now; none: it is not
+/// there, and would be of this kind. A probe needs none: it changes nothing. Nor does what is of no cluster, and
+/// touches no machine.
+pub fn grant(run: &PlaybookRun, kind: &str, lock: Option<LockView<'_>>) -> Grant {
     let read_only = run.spec.steps.iter().all(|step| step.spec().read_only);
     if run.spec.intent.spec().lock == LockUse::None && read_only {
         return Grant::Given { token: 0 };
@@ -32,11 +33,10 @@ pub fn grant(run: &PlaybookRun, deployment: Option<&ClusterDeployment>) -> Grant
         return Grant::Given { token: 0 };
     }
     let cluster = run.spec.cluster_name.as_deref().unwrap_or_default();
-    let Some(deployment) = deployment else {
-        return Grant::Waits { message: format!("waits for ClusterDeployment {cluster}, which is not there") };
+    let Some(LockView { operations, paused }) = lock else {
+        return Grant::Waits { message: format!("waits for {kind} {cluster}, which is not there") };
     };
     let name = run.metadata.name.as_deref();
-    let operations = deployment.status.as_ref().map(|status| status.operations.as_slice()).unwrap_or_default();
     if let Some(ours) = operations.iter().find(|operation| Some(operation.run.as_str()) == name) {
         return Grant::Given { token: ours.token };
     }
@@ -49,7 +49,7 @@ pub fn grant(run: &PlaybookRun, deployment: Option<&ClusterDeployment>) -> Grant
         operations.iter().take(3).map(|held| format!("{} ({})", held.run, mode(held.mode))).collect();
     let more = operations.len().saturating_sub(holders.len());
     let message = match (holders.is_empty(), more) {
-        (true, _) if deployment.spec.paused => {
+        (true, _) if paused => {
             format!("waits for the lock of cluster {cluster}, which is paused")
         }
         (true, _) => format!("waits for the lock of cluster {cluster}"),

@@ -1,4 +1,5 @@
 use crds::inputs::RunInputs;
+use crds::lock::{LockMode, LockView, Operation};
 use crds::names::{condition, finalizer};
 use crds::playbook_run::RunPhase;
 use crds::{ClusterDeployment, PlaybookRun, PlaybookRunStatus, conditions};
@@ -110,13 +111,29 @@ fn a_run_waits_for_its_lock_and_says_who_holds_it() {
     let held = deployment("operations: [{run: other, mode: Exclusive, token: 4, startedAt: 2026-01-01T00:00:00Z}]");
     let ours = deployment("operations: [{run: r, mode: Exclusive, token: 5, startedAt: 2026-01-01T00:00:00Z}]");
     let run = run("");
-    assert_eq!(grant(&run, Some(&ours)), Grant::Given { token: 5 });
-    let waits = grant(&run, Some(&held));
+    assert_eq!(grant(&run, "ClusterDeployment", Some(ours.lock())), Grant::Given { token: 5 });
+    let waits = grant(&run, "ClusterDeployment", Some(held.lock()));
     let message = "waits for the lock of cluster a: held by other (Exclusive)";
     assert_eq!(waits, Grant::Waits { message: message.into() });
     let plan = playbook_run(&RunObserved { grant: waits, ..observed(&run, None, &[]) });
     assert_eq!((plan.actions, plan.status.phase), (vec![], Some(RunPhase::Pending)));
     assert_eq!(plan.status.message.as_deref(), Some(message));
+}
+
+#[test]
+fn the_lock_may_be_of_another_kind_and_says_so_where_there_is_none() {
+    let ours = [Operation {
+        run: "r".into(),
+        mode: LockMode::Exclusive,
+        hosts: Vec::new(),
+        token: 5,
+        started_at: Time(Timestamp::UNIX_EPOCH),
+    }];
+    let grant = |operations, paused| grant(&run(""), "Plane", Some(LockView { operations, paused }));
+    assert_eq!(grant(&ours, false), Grant::Given { token: 5 });
+    assert_eq!(grant(&[], true), Grant::Waits { message: "waits for the lock of cluster a, which is paused".into() });
+    let message = "waits for Plane a, which is not there";
+    assert_eq!(super::grant(&run(""), "Plane", None), Grant::Waits { message: message.into() });
 }
 
 #[test]
@@ -135,7 +152,7 @@ fn a_probe_that_would_change_a_machine_is_refused_and_never_gets_a_job() {
     run.spec.steps = vec![crds::Step::Reset];
     for cluster in [None, Some("a".to_owned())] {
         run.spec.cluster_name = cluster;
-        assert!(matches!(grant(&run, None), Grant::Waits { .. }), "it needs a lock");
+        assert!(matches!(grant(&run, "ClusterDeployment", None), Grant::Waits { .. }), "it needs a lock");
         // Also with a lock that somebody gave it.
         let plan = playbook_run(&RunObserved {
             grant: Grant::Given { token: 7 },

@@ -17,14 +17,6 @@ pub struct Content {
     pub is_disruptive: bool,
 }
 
-/// The add-ons' manifests.
-pub const ADDONS: Content = Content {
-    reference: "addons.manifestsRef",
-    title: "addons.manifestsRef",
-    step: Step::Addons,
-    is_disruptive: Step::Addons.spec().disruptive,
-};
-
 /// The manifests of the network plugin.
 pub const NETWORK: Content = Content {
     reference: "networking.plugin.manifestsRef",
@@ -58,7 +50,7 @@ pub const REGISTRY_LOGIN: Content =
     Content { reference: "containerRuntime.registryMirrors[].credentialsRef", ..REGISTRY_CA };
 
 /// All of them.
-pub const CONTENTS: [Content; 5] = [ADDONS, NETWORK, ETCD_CLIENT, REGISTRY_CA, REGISTRY_LOGIN];
+pub const CONTENTS: [Content; 4] = [NETWORK, ETCD_CLIENT, REGISTRY_CA, REGISTRY_LOGIN];
 
 impl Content {
     /// How what was applied differs from what is wanted, both as digests, if it does.

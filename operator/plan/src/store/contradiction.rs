@@ -4,10 +4,9 @@ use crds::playbook_run::{Fence, FenceOwner};
 use crds::{Host, ObjectExt, PlaybookRun};
 
 use crate::attempts::{is_over, targets};
+use crate::lock::HIGHEST;
 use crate::naming::short_hash;
 
-/// Nobody gives out more: what a machine says beyond this is not believed.
-const HIGHEST: i64 = 1 << 53;
 /// Length of a digest.
 const DIGEST: usize = 12;
 

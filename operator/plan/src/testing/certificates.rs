@@ -16,7 +16,8 @@ impl World {
     pub(super) fn write_certificates(&mut self, run: &PlaybookRun, step: &Step) {
         let writes = [Step::Etcd, Step::ControlPlane, Step::Node, Step::RenewCertificates];
         if writes.contains(step) {
-            let validity = self.cluster_of(run).map(|cluster| RenewalPolicy::new(&cluster.deployment).validity);
+            let validity =
+                self.cluster_of(run).map(|cluster| RenewalPolicy::from(&cluster.deployment.spec.certificates).validity);
             let end = self.now + validity.unwrap();
             self.certificates.extend(run.spec.hosts.iter().map(|host| (host.clone(), end)));
         }

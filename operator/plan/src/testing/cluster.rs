@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crds::cluster_deployment::ClusterDeploymentStatus;
-use crds::{Cluster, ClusterDeployment, ObjectExt};
+use crds::{Addon, Cluster, ClusterDeployment, ObjectExt};
 
 use crate::cluster::NodeSeen;
 use crate::rotation::Authorities;
@@ -23,6 +23,8 @@ pub struct SimulatedCluster {
     /// The authority that it was made with.
     pub kubeconfig_authority: Option<String>,
     pub cluster: Option<Cluster>,
+    /// The Addon that its `spec.addons` became.
+    pub addon: Option<Addon>,
     /// Hosts of etcd's members.
     pub voters: BTreeSet<String>,
     pub nodes: BTreeSet<String>,
@@ -77,6 +79,7 @@ impl SimulatedCluster {
             kubeconfig: None,
             kubeconfig_authority: None,
             cluster: None,
+            addon: None,
             voters: BTreeSet::new(),
             nodes: BTreeSet::new(),
             node_metadata: BTreeMap::new(),

@@ -1,8 +1,8 @@
 //! Runs: they begin when the lock lets them, and end as the next fate says.
 
 use crds::ObjectExt;
-use crds::cluster_deployment::Operation;
 use crds::drift::StepDifference;
+use crds::lock::Operation;
 use crds::playbook_run::{Fence, FrozenSettings, HostResult, PlaybookRunSpec, PlaybookRunStatus, Progress, RunPhase};
 use crds::step::{Intent, Step};
 use crds::{PlaybookRun, Reason};
@@ -115,11 +115,8 @@ impl World {
         let authorities = self.freeze_authorities(&run);
         let deployment = &self.cluster_mut(&cluster).deployment;
         let frozen = settings::frozen(deployment, run.spec.intent, &contents, &authorities);
-        let settings = FrozenSettings {
-            addon_manifests: self.manifests.addons.clone().unwrap_or_default(),
-            network_manifests: self.manifests.network.clone().unwrap_or_default(),
-            ..frozen
-        };
+        let settings =
+            FrozenSettings { network_manifests: self.manifests.network.clone().unwrap_or_default(), ..frozen };
         self.runs[index].status = Some(PlaybookRunStatus {
             phase: Some(RunPhase::Running),
             started_at: Some(self.time()),

@@ -79,6 +79,7 @@ impl World {
                 deployments: &deployments,
                 library: self.library.as_ref(),
                 cluster: seen.cluster,
+                addon: cluster.addon.as_ref(),
                 manifests: &self.manifests,
                 etcd_client: self.etcd_client.as_ref(),
                 forgotten_nodes: nodes.as_deref(),

@@ -174,7 +174,6 @@ impl World {
             others: Vec::new(),
             library: None,
             manifests: Manifests {
-                addons: Some("none".into()),
                 network: Some("none".into()),
                 files: Some(BTreeMap::new()),
                 registries: Some(BTreeMap::new()),

@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use crds::names::condition;
 use crds::{ClusterDeployment, Conditions};
 use jiff::Timestamp;
+use plan::cluster_deployment::pki::TABLE;
+use plan::rotation::Subject;
 use serde_json::json;
 
 use super::{DEPLOYMENT, TURNS, stands, turn, until_rest, world};
@@ -27,7 +29,7 @@ fn put(api: &FakeApi, pairs: &[(&str, &Authority)]) {
 
 fn keys(api: &FakeApi) -> Option<Pki> {
     let secret: k8s_openapi::api::core::v1::Secret = serde_json::from_value(api.get("secrets/fleet/a-pki")?).unwrap();
-    Some(Pki::from_data("a-pki", &secret.data.unwrap()).unwrap())
+    Some(Pki::from_data(TABLE, "a-pki", &secret.data.unwrap()).unwrap())
 }
 
 fn says(api: &FakeApi, type_: &str) -> (String, String) {
@@ -64,7 +66,7 @@ async fn nothing_begins_without_them_and_the_cluster_has_them_then_and_follows_t
     until_rest(&api, TURNS).await;
     assert!(stands(&api), "{:#?}", api.requests());
     let made = keys(&api).unwrap();
-    assert_eq!(made.kubernetes.signer().certificate(), one.certificate());
+    assert_eq!(made.authority(Subject::Ca).unwrap().signer().certificate(), one.certificate());
     assert_eq!(says(&api, condition::AUTHORITIES_ROTATED).0, "Rotated");
     let before = api.writes();
     turns(&api).await;

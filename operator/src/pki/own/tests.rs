@@ -6,6 +6,7 @@ use crds::ClusterDeployment;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
+use plan::cluster_deployment::pki::TABLE;
 use plan::rotation::{Move, Stage, Subject};
 use rcgen::{
     BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, GeneralSubtree, IsCa, KeyPair,
@@ -13,9 +14,11 @@ use rcgen::{
 };
 
 use super::{Own, decided, fingerprint, parse, seen};
+use crate::cluster_deployment::pki_owner;
 use crate::fake_api::FakeApi;
 use crate::pki::authority::Leaf;
 use crate::pki::certificate::Certificate;
+use crate::pki::fixtures::TWO;
 use crate::pki::{self, Authority, rotation};
 
 const ISSUING: &str = include_str!("fixtures/issuing.crt");
@@ -46,7 +49,7 @@ fn secret(entries: &[(&str, &str)]) -> Secret {
 }
 
 fn read(entries: &[(&str, &str)]) -> Result<Own, String> {
-    let read = parse("corp", Some(&secret(entries)));
+    let read = parse("corp", TABLE, Some(&secret(entries)));
     read.map_err(|problem| {
         assert!(!problem.permanent && problem.message.starts_with("Secret corp of spec.certificates.caRef "));
         assert!(!problem.message.contains("BEGIN"), "{}", problem.message);
@@ -62,7 +65,7 @@ fn refused(entries: &[(&str, &str)], expected: &str) {
 #[test]
 fn what_is_missing_is_named() {
     let (certificate, key) = pair(|_| ());
-    let problem = parse("corp", None).unwrap_err();
+    let problem = parse("corp", TABLE, None).unwrap_err();
     assert_eq!(problem.reason, crds::Reason::SecretNotFound);
     assert!(problem.message.contains("etcd-ca.crt with etcd-ca.key"), "{}", problem.message);
     refused(
@@ -222,10 +225,20 @@ fn read_with_fingerprints(entries: &[(&str, &str)]) -> (Own, BTreeMap<Subject, S
     (own, fingerprints)
 }
 
+#[test]
+fn only_the_authorities_of_the_table_may_be_brought() {
+    let (certificate, key) = pair(|_| ());
+    let given = [("front-proxy-ca.crt", certificate.as_str()), ("front-proxy-ca.key", key.as_str())];
+    assert_eq!(read(&given).unwrap().len(), 1);
+    let problem = parse("corp", TWO, Some(&secret(&given))).unwrap_err();
+    let said = "remove it; allowed are ca.crt with ca.key, etcd-ca.crt with etcd-ca.key";
+    assert!(problem.message.ends_with(said), "{}", problem.message);
+}
+
 #[tokio::test]
 async fn what_was_decided_on_is_taken_then_rotated_to_and_what_was_retired_is_known_again_by_its_key() {
     let api = FakeApi::default();
-    let (ctx, cd) = (api.context(), deployment(&api));
+    let (ctx, cd) = (api.context(), pki_owner(&deployment(&api)));
     let ((one, one_key), (two, two_key)) = (pair(|_| ()), pair(|_| ()));
     let first = [("ca.crt", one.as_str()), ("ca.key", one_key.as_str())];
     put(&api, &first);
@@ -235,12 +248,12 @@ async fn what_was_decided_on_is_taken_then_rotated_to_and_what_was_retired_is_kn
     pki::make(&ctx, &cd, &decided(&ctx, &cd, &given).await.unwrap(), now()).await.unwrap();
     let made = keys(&api);
     assert_eq!(made.data.as_ref().unwrap()["ca.crt"].0, own[&Subject::Ca].certificate().as_bytes());
-    let is_retired = |own: &Own, secret: &Secret| seen(own, Some(secret)).unwrap()[&Subject::Ca].is_retired;
-    let ring = || rotation::seen(&keys(&api)).rings[&Subject::Ca].clone();
+    let is_retired = |own: &Own, secret: &Secret| seen(own, TABLE, Some(secret)).unwrap()[&Subject::Ca].is_retired;
+    let ring = || rotation::seen(&keys(&api), TABLE).rings[&Subject::Ca].clone();
     // However it is laid out, it is the same one.
     let crlf = one.replace('\n', "\r\n");
     let (laid_out, _) = read_with_fingerprints(&[("ca.crt", &crlf), ("ca.key", &one_key)]);
-    assert_eq!(seen(&laid_out, Some(&made)).unwrap()[&Subject::Ca].fingerprint, ring().signer);
+    assert_eq!(seen(&laid_out, TABLE, Some(&made)).unwrap()[&Subject::Ca].fingerprint, ring().signer);
     assert!(!is_retired(&own, &made));
 
     let second = [("ca.crt", two.as_str()), ("ca.key", two_key.as_str())];
@@ -273,9 +286,9 @@ async fn the_secret_of_the_clusters_keys_is_none_of_the_owners() {
     let api = FakeApi::default();
     let mut cd = deployment(&api);
     cd.spec.certificates.ca_ref = Some(crds::references::LocalRef::new("a-pki"));
-    let problem = super::read(&api.context(), &cd).await.unwrap().unwrap().unwrap_err();
+    let problem = super::read(&api.context(), &pki_owner(&cd)).await.unwrap().unwrap().unwrap_err();
     assert_eq!(problem.reason, crds::Reason::InvalidAuthority);
     assert!(problem.message.contains("put the pairs into another one"), "{}", problem.message);
     cd.spec.certificates.ca_ref = None;
-    assert!(super::read(&api.context(), &cd).await.unwrap().is_none());
+    assert!(super::read(&api.context(), &pki_owner(&cd)).await.unwrap().is_none());
 }

@@ -2,6 +2,7 @@
 
 use crds::cluster_deployment::KmsPlugin;
 use jiff::Timestamp;
+use plan::cluster_deployment::pki::TABLE;
 use plan::encryption::Scheme;
 use plan::rotation::{Move, PLUGIN, STORED, Subject};
 use serde_json::json;
@@ -20,7 +21,10 @@ async fn a_run_remembers_which_plugin_it_asks_while_one_takes_over_from_a_key() 
     let plugin = KmsPlugin { name: "vault".into(), endpoint: "unix:///run/kms/a.sock".into(), timeout_seconds: 3 };
     let wanted = Scheme { kms: Some(plugin), ..Scheme::default() };
     let now = Timestamp::now();
-    let made = Pki::generate(now).unwrap().rotated(Subject::EncryptionKey, Move::Adopt, &wanted, now).unwrap();
+    let made = Pki::generate(TABLE, &Scheme::default(), now)
+        .unwrap()
+        .rotated(Subject::EncryptionKey, Move::Adopt, &wanted, now)
+        .unwrap();
     api.edit("secrets/fleet/a-pki", |secret| secret["data"] = json!(made.data()));
     until_rest(&api, 1).await;
     let settings = &api.get(RUN).unwrap()["status"]["settings"];

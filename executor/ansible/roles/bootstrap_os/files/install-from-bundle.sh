@@ -4,6 +4,11 @@
 # bundle's; PACKAGES_KEY, the public key in armor; PACKAGES_CA, PACKAGES_USERNAME and PACKAGES_PASSWORD, or nothing.
 set -eu
 umask 022
+if ! command -v apt-get >/dev/null; then
+    echo "spec.artifacts.osPackages brings packages for apt alone, and this machine has none: install $* by hand, or take the" \
+        "field back, so that packages come from the machine's own sources" >&2
+    exit 1
+fi
 export DEBIAN_FRONTEND=noninteractive APT_LISTCHANGES_FRONTEND=none NEEDRESTART_MODE=l
 # shellcheck source=/dev/null
 . /etc/os-release

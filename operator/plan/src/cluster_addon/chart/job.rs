@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use crds::chart::{CA_FILE, ChartInputs, INPUTS_FILE, MASKED_FILE, PASSWORD_FILE, USERNAME_FILE, VALUES_FILE};
+use crds::chart::{
+    CA_FILE, ChartInputs, INPUTS_FILE, MASKED_FILE, PASSWORD_FILE, TOKEN_FILE, USERNAME_FILE, VALUES_FILE,
+};
 use crds::names::{KUBECONFIG_KEY, annotation, label};
 use crds::references::controller_ref;
 use crds::{ClusterAddon, ObjectExt, Reason};
@@ -118,8 +120,14 @@ fn data(
     let chart = observed.addon.and_then(|addon| addon.spec.source.chart.as_ref());
     if let Some(reference) = chart.and_then(|chart| chart.credentials_ref.as_ref()) {
         let found = observed.chart.credentials.as_ref().and_then(|secret| secret.data.as_ref());
-        for key in [USERNAME_FILE, PASSWORD_FILE] {
-            let Some(value) = found.and_then(|data| data.get(key)).filter(|value| !value.0.is_empty()) else {
+        let has = |key: &&str| found.and_then(|data| data.get(*key)).is_some_and(|value| !value.0.is_empty());
+        let is_of_bundle = inputs.chart.as_ref().is_some_and(|chart| chart.archive.is_some());
+        let keys: &[&str] = match is_of_bundle && has(&TOKEN_FILE) {
+            true => &[TOKEN_FILE],
+            false => &[USERNAME_FILE, PASSWORD_FILE],
+        };
+        for key in keys {
+            let Some(value) = found.and_then(|data| data.get(*key)).filter(|_| has(key)) else {
                 let message = format!(
                     "Secret {} of spec.source.chart.credentialsRef is not there, or has no {key}: it needs username and password",
                     reference.name

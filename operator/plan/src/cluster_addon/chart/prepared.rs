@@ -69,16 +69,20 @@ pub fn prepare_chart(
     for one in chart.overrides.iter().filter(|one| is_for(one, cluster, labels)) {
         merge(&mut values, &one.values);
     }
+    let archive = frozen.archive.as_ref();
     let place = ChartPlace {
         oci: chart.oci.clone(),
         repository: chart.repository.clone(),
         name: chart.name.clone(),
+        archive: archive.map(|archive| archive.url.clone()),
         version: chart.version.clone(),
-        digest: chart.digest.clone(),
+        digest: archive.map(|archive| format!("sha256:{}", archive.sha256)).or(chart.digest.clone()),
         plain_http: chart.plain_http,
     };
     let release = chart.release_name.clone().unwrap_or_else(|| addon.to_owned());
-    let parts = [serde_json::to_string(&place), serde_json::to_string(&values)].map(Result::unwrap_or_default);
+    // The same archive at another place is the same chart.
+    let known = ChartPlace { archive: archive.map(|_| String::new()), ..place.clone() };
+    let parts = [serde_json::to_string(&known), serde_json::to_string(&values)].map(Result::unwrap_or_default);
     let digest = short_hash(&[&parts[0], &parts[1], &release, &chart.namespace], 16);
     let secret = frozen.files.iter().filter(|file| file.is_secret);
     PreparedChart {
@@ -120,7 +124,7 @@ mod tests {
             key: "k".into(),
             found: Some(Some(secret.as_bytes().to_vec())),
         };
-        let frozen = FrozenChart::new(&serde_json::from_value(chart).unwrap(), vec![seen]).unwrap();
+        let frozen = FrozenChart::new(&serde_json::from_value(chart).unwrap(), vec![seen], None).unwrap();
         let revision = Revision {
             version: Some("1.2.0".into()),
             template: false,

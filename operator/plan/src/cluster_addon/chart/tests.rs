@@ -27,7 +27,7 @@ fn ago(seconds: i64) -> Timestamp {
 
 fn prepared(version: &str) -> PreparedChart {
     let chart = serde_json::from_value(json!({"oci": "oci://r/charts/agent", "version": version})).unwrap();
-    let frozen = FrozenChart::new(&chart, Vec::new()).unwrap();
+    let frozen = FrozenChart::new(&chart, Vec::new(), None).unwrap();
     let revision = Revision {
         version: Some(version.into()),
         template: false,
@@ -168,7 +168,7 @@ fn short(plan: &Planned) -> Vec<String> {
         Action::Run(operation) => format!("run {:?}", inputs(operation).verb),
         Action::DropInputs(_) => "drop".to_owned(),
         Action::RemoveFinalizer => "release".to_owned(),
-        Action::Record(_) | Action::Apply { .. } | Action::Delete(_) => panic!("{action:?}"),
+        Action::Record(_) | Action::Adopt { .. } | Action::Apply { .. } | Action::Delete(_) => panic!("{action:?}"),
     };
     plan.actions.iter().map(short).collect()
 }

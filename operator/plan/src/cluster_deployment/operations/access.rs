@@ -33,7 +33,7 @@ pub(super) fn propose(state: &ClusterState<'_>, _: &Round) -> Proposal {
     if !observed.kubeconfig
         || known != Some(&endpoint)
         || leads_elsewhere(observed, &endpoint)
-        || is_about_to_end(observed, RenewalPolicy::new(state.deployment))
+        || is_about_to_end(observed, RenewalPolicy::from(&state.deployment.spec.certificates))
         || rotating::is_outdated(state, observed.kubeconfig_authority)
     {
         actions.push(Action::MakeKubeconfig { endpoint });

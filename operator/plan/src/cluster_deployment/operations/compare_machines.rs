@@ -163,7 +163,7 @@ fn comparison(state: &ClusterState<'_>, machines: &[&ClusterMachine<'_>], number
     let steps = Step::ALL.into_iter().filter(is_due).collect();
     let parts = hosts.iter().map(String::as_str).chain(["compare"]);
     let name = naming::run(&state.name, state.uid(), Intent::Compare, parts, number);
-    let mut run = request::of_cluster(state, &name, Intent::Compare, steps, hosts, number);
+    let mut run = state.owner.run(&name, Intent::Compare, steps, hosts, number);
     run.spec.timeout_seconds = TIMEOUT_SECONDS;
     tell_backends(state, &mut run);
     run

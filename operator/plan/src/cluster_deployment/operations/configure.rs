@@ -25,10 +25,10 @@ use crate::cluster_deployment::rollout::gate::{Begun, gate};
 use crate::cluster_deployment::state::{ClusterMachine, ClusterState};
 use crate::cluster_deployment::tried::{self, Tried};
 use crate::cluster_deployment::{turn, upgrade};
+use crate::configuration;
 use crate::departure::is_healthy;
 use crate::message::count;
 use crate::settings::{self, REGISTRIES};
-use crate::{configuration, provisioning};
 
 use draining::Draining;
 
@@ -59,9 +59,9 @@ pub(super) fn keeps(state: &ClusterState<'_>) -> Vec<String> {
 fn key(state: &ClusterState<'_>) -> String {
     let manifests = &state.observed.manifests;
     let etcd_client = state.observed.etcd_client.and_then(|client| client.as_ref().ok());
-    let wanted = provisioning::wanted(state.deployment);
+    let wanted = state.terms.wanted.clone();
     let authorities = state.observed.authorities.digests(state.deployment.spec.etcd.topology);
-    settings::digest(&(wanted, &manifests.addons, &manifests.network, etcd_client, files(state), authorities))
+    settings::digest(&(wanted, &manifests.network, etcd_client, files(state), authorities))
 }
 
 /// A digest of the files that the configuration refers to, and of what mirrors refer to; none where there is none, so

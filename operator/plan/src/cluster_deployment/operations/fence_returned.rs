@@ -20,7 +20,7 @@ use crate::attempts::{self, Outcome};
 use crate::cluster_deployment::action::Action;
 use crate::cluster_deployment::fencing::{epoch_of, is_fence, of_cluster};
 use crate::cluster_deployment::proposal::{Proposal, Round};
-use crate::cluster_deployment::request::{self, number_after};
+use crate::cluster_deployment::request::number_after;
 use crate::cluster_deployment::state::ClusterState;
 use crate::{moment, naming};
 
@@ -76,7 +76,7 @@ fn run(state: &ClusterState<'_>, name: &str, host: &Host, fence: &QuarantineFenc
     let parts = ["fence", uid, epoch.as_str()];
     let run_name = naming::run(&state.name, state.uid(), Intent::Remove, parts, attempt);
     let (steps, hosts) = (vec![Step::Fence], vec![name.to_owned()]);
-    let mut run = request::of_cluster(state, &run_name, Intent::Remove, steps, hosts, attempt);
+    let mut run = state.owner.run(&run_name, Intent::Remove, steps, hosts, attempt);
     run.spec.timeout_seconds = TIMEOUT_SECONDS;
     run.spec.vars = BTreeMap::from([(FENCE_CLAIM_EPOCH.to_owned(), json!(fence.claim_epoch))]);
     run

@@ -8,9 +8,9 @@ use crds::step::Intent;
 
 use crate::attempts::{self, Outcome};
 use crate::cluster_deployment::action::Action;
-use crate::cluster_deployment::lock::Lock;
 use crate::cluster_deployment::proposal::{Proposal, Round};
 use crate::cluster_deployment::state::ClusterState;
+use crate::lock::Lock;
 
 /// Asks every run that holds the lock to do as the cluster does: the field is the cluster's, not a person's.
 pub(super) fn propose(state: &ClusterState<'_>, round: &Round) -> Proposal {

@@ -58,7 +58,7 @@ pub(super) fn propose(state: &ClusterState<'_>, round: &Round) -> Proposal {
     let kept = kept(state, &last_looks);
     let surplus = looks.iter().filter(|run| !kept.contains(run.name()));
     let mut actions: Vec<Action> = surplus.map(|run| Action::DeleteRun(Box::new((*run).clone()))).collect();
-    let look = request::probe(state, Step::ProbeCertificates, &hosts, &["probe-certificates"], number);
+    let look = state.owner.probe(Step::ProbeCertificates, &hosts, &["probe-certificates"], number);
     actions.push(Action::create(look));
     Proposal::actions(actions)
 }

@@ -165,7 +165,7 @@ fn shows_trouble(run: &PlaybookRun) -> bool {
 fn look(state: &ClusterState<'_>, members: &[ClusterMachine<'_>], number: i32, compares: bool) -> PlaybookRun {
     let mut hosts: Vec<&str> = members.iter().filter_map(ClusterMachine::host_name).collect();
     hosts.sort_unstable();
-    let mut run = request::probe(state, Step::ProbeEtcd, &hosts, &["probe-etcd"], number);
+    let mut run = state.owner.probe(Step::ProbeEtcd, &hosts, &["probe-etcd"], number);
     let machines: Vec<_> = members.iter().map(|machine| machine.machine).collect();
     run.spec.vars = state.etcd_variables(&machines);
     if compares {

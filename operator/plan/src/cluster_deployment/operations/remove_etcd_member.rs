@@ -15,7 +15,6 @@ use crate::cluster_deployment::request::{Attempt, Request, describe_as};
 use crate::cluster_deployment::retrying::Effort;
 use crate::cluster_deployment::state::{ClusterMachine, ClusterState};
 use crate::departure::{self, Departure, EtcdMembership, is_healthy};
-use crate::provisioning::{self, asked_retries};
 
 /// Whose member is taken out.
 struct Leaver<'a> {
@@ -34,7 +33,7 @@ impl<'a> Leaver<'a> {
             uid: machine.uid(),
             host: &machine.machine.spec.host_ref.as_ref()?.name,
             title: machine.title(),
-            retries: asked_retries(machine.machine, state.deployment),
+            retries: state.terms.asked_retries(machine.machine),
         })
     }
 
@@ -43,7 +42,7 @@ impl<'a> Leaver<'a> {
             uid: &forgotten.uid,
             host: &forgotten.host,
             title: departure::title_of_forgotten(forgotten),
-            retries: provisioning::retry_of_all(state.deployment).into_iter().collect(),
+            retries: state.terms.retry.clone().into_iter().collect(),
         }
     }
 }
@@ -106,7 +105,8 @@ fn next(state: &ClusterState<'_>, membership: &EtcdMembership<'_>, role: Role) -
         leaving(state, membership).find_map(|machine| {
             let observed = state.observed;
             let waits = machine.deleting_reason().is_some_and(|reason| reason == Reason::LeavingEtcd);
-            let departure = departure::decide(machine.machine, observed.machines, state.deployment, observed.runs);
+            let departure =
+                departure::decide(machine.machine, observed.machines, state.deployment.into(), observed.runs);
             let goes = waits && departure == Departure::MayGo;
             let leaver = Leaver::of_machine(state, machine).filter(|_| goes)?;
             take_out(state, membership, &leaver, role)
@@ -168,7 +168,7 @@ fn retry_decision(state: &ClusterState<'_>, membership: &EtcdMembership<'_>, lea
         let target = attempts::targets(run).remove(host)?;
         Some((host.clone(), target))
     });
-    let policy = provisioning::limited(state.deployment, leaver.retries.clone()).stopped_is_final();
+    let policy = state.terms.limited(leaver.retries.clone()).stopped_is_final();
     attempts::retry_decision(&tried, &policy, state.observed.now)
 }
 

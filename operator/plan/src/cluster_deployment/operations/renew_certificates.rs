@@ -19,7 +19,6 @@ use crate::cluster_deployment::request::{Attempt, Request, describe_as, number_a
 use crate::cluster_deployment::retrying::retry;
 use crate::cluster_deployment::state::{ClusterMachine, ClusterState};
 use crate::moment::clock;
-use crate::provisioning::{self, asked_retries};
 
 use due::{Due, due};
 use renewals::renewals;
@@ -103,8 +102,8 @@ fn tried(state: &ClusterState<'_>, due: &Due<'_>) -> Vec<PastAttempt> {
 }
 
 fn decide(state: &ClusterState<'_>, due: &Due<'_>) -> RetryDecision {
-    let retries = asked_retries(due.machine.machine, state.deployment);
-    let policy = provisioning::endless(state.deployment, retries);
+    let retries = state.terms.asked_retries(due.machine.machine);
+    let policy = state.terms.endless(retries);
     attempts::retry_decision(&tried(state, due), &policy, state.observed.now)
 }
 

@@ -8,9 +8,10 @@ use crds::names::condition;
 use crds::step::Intent;
 
 use crate::attempts;
+use crate::cluster_deployment::action::Action;
 use crate::cluster_deployment::proposal::{Proposal, Round};
 use crate::cluster_deployment::state::ClusterState;
-use crate::cluster_deployment::tokens::Lost;
+use crate::lock::tokens::Lost;
 
 /// Probes that are kept whatever they say: by the newest it is known when the next one is due.
 const NEWEST: usize = 8;
@@ -20,7 +21,10 @@ pub(super) fn propose(_: &ClusterState<'_>, round: &Round) -> Proposal {
     let proposal = Proposal::default().condition(condition::LOCK_AVAILABLE, lost.map(Lost::statement));
     match lost {
         None => proposal,
-        Some(lost) => Proposal { actions: lost.actions.clone(), requeue: lost.next, ..proposal },
+        Some(lost) => {
+            let probe = lost.probe.clone().map(Action::CreateRun);
+            Proposal { actions: probe.into_iter().collect(), requeue: lost.next, ..proposal }
+        }
     }
 }
 

@@ -71,7 +71,7 @@ fn day(at: Timestamp) -> String {
 
 /// With less left the end is spoken of. It comes after the renewal, which is due by then.
 fn warning(state: &ClusterState<'_>) -> SignedDuration {
-    let renewed = RenewalPolicy::new(state.deployment).renew_before;
+    let renewed = RenewalPolicy::from(&state.deployment.spec.certificates).renew_before;
     WARNING.min(renewed * 3 / 4)
 }
 

@@ -14,7 +14,7 @@ use crate::cluster_deployment::request::{Attempt, BATCH, Request, Target};
 use crate::cluster_deployment::state::{ClusterMachine, ClusterState};
 use crate::hooks;
 use crate::machine::leaving;
-use crate::provisioning::{self, asked_retries};
+use crate::provisioning;
 
 /// Where the resets stand.
 #[derive(Default)]
@@ -52,8 +52,8 @@ pub(in crate::cluster_deployment) fn look<'a>(state: &ClusterState<'a>) -> Reset
             continue;
         }
         let tried = attempts::tried(&cleaning, &[Intent::Reset, Intent::Remove], machine.uid());
-        let retries = asked_retries(machine.machine, state.deployment);
-        let policy = provisioning::endless(state.deployment, retries);
+        let retries = state.terms.asked_retries(machine.machine);
+        let policy = state.terms.endless(retries);
         let policy = if ends { policy } else { policy.stopped_is_final() };
         match attempts::retry_decision(&tried, &policy, state.observed.now) {
             // What comes before the cleaning is not done yet.

@@ -123,7 +123,9 @@ fn make(state: &ClusterState<'_>, subject: Subject, next: Move, what: &str) -> P
 /// Whether an edit of `spec.encryption` was prepared that is not wanted any more. Nothing is encrypted so yet.
 fn is_taken_back(state: &ClusterState<'_>, ring: &Ring) -> bool {
     let encryption = &state.observed.authorities.encryption;
-    ring.stage == Stage::Trust && encryption.is_edit && encryption.differs(&Scheme::wanted(state.deployment))
+    ring.stage == Stage::Trust
+        && encryption.is_edit
+        && encryption.differs(&Scheme::wanted(state.deployment.spec.encryption.as_ref()))
 }
 
 /// A person must say that what they hold is replaced.
@@ -218,7 +220,7 @@ fn asked(state: &ClusterState<'_>) -> Asked {
 /// The spec wants something else encrypted, or by something else, than the cluster has.
 fn edited(state: &ClusterState<'_>, round: &Round) -> Option<Proposal> {
     let authorities = state.observed.authorities;
-    let wanted = Scheme::wanted(state.deployment);
+    let wanted = Scheme::wanted(state.deployment.spec.encryption.as_ref());
     let is_known = authorities.rings.contains_key(&Subject::EncryptionKey);
     if !is_known || !authorities.encryption.differs(&wanted) {
         return None;

@@ -15,7 +15,6 @@ use crate::cluster_deployment::retrying::Effort;
 use crate::cluster_deployment::state::{ClusterMachine, ClusterState};
 use crate::departure::knows_of;
 use crate::message::count;
-use crate::provisioning::{self, asked_retries};
 
 const ROLE: Role = Role::ControlPlane;
 /// Runs that are kept, the newest.
@@ -99,7 +98,7 @@ fn retry_decision(
         let target = attempts::targets(run).remove(host)?;
         (target.uid == machine.uid()).then(|| (host.to_owned(), target))
     });
-    let retries = asked_retries(machine.machine, state.deployment);
-    let policy = provisioning::limited(state.deployment, retries);
+    let retries = state.terms.asked_retries(machine.machine);
+    let policy = state.terms.limited(retries);
     attempts::retry_decision(&tried, &policy, state.observed.now)
 }

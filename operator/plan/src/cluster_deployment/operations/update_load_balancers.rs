@@ -14,7 +14,6 @@ use crate::cluster_deployment::retrying::Effort;
 use crate::cluster_deployment::state::{ClusterMachine, ClusterState};
 use crate::departure::is_healthy;
 use crate::message::count;
-use crate::provisioning::{self, asked_retries};
 use crate::settings;
 
 const ROLE: Role = Role::ControlPlane;
@@ -61,8 +60,8 @@ fn update(state: &ClusterState<'_>) -> Option<Proposal> {
             could_not: format!("{} could not be told who is behind the endpoint", machine.title()),
         };
         let tried = attempts::tried(&same, &[Intent::Repair], machine.uid());
-        let retries = asked_retries(machine.machine, state.deployment);
-        let policy = provisioning::endless(state.deployment, retries);
+        let retries = state.terms.asked_retries(machine.machine);
+        let policy = state.terms.endless(retries);
         let decision = attempts::retry_decision(&tried, &policy, state.observed.now);
         let retry = decision.retry();
         if let Some(waits) = effort.propose(state, decision, |_, _| None) {

@@ -3,9 +3,9 @@
 use crds::PlaybookRun;
 use crds::step::Intent;
 
+use crate::attempts;
 use crate::cluster_deployment::proposal::{Area, Proposal, Severity};
 use crate::cluster_deployment::state::ClusterState;
-use crate::{attempts, provisioning};
 
 /// What was done to a machine already for the change that is due there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,6 +52,6 @@ pub(in crate::cluster_deployment) fn gate(
 pub(in crate::cluster_deployment) fn supersedes(state: &ClusterState<'_>, run: &PlaybookRun) -> bool {
     let rolls_out = [Intent::Upgrade, Intent::Configure].contains(&run.spec.intent);
     let is_ours = || !attempts::targets(run).is_empty();
-    let is_old = || attempts::wanted_of(run) != Some(&provisioning::wanted(state.deployment));
+    let is_old = || attempts::wanted_of(run) != Some(&state.terms.wanted);
     state.rollout.unapproved.is_some() && rolls_out && is_ours() && is_old()
 }

@@ -10,8 +10,7 @@ use crate::machine_request::is_requested;
 
 impl<'a> ClusterState<'a> {
     pub fn owns(&self, child: &ObjectMeta) -> bool {
-        let owners = child.owner_references.as_deref().unwrap_or_default();
-        owners.iter().any(|owner| owner.uid == self.uid())
+        self.owner.owns(child)
     }
 
     /// The MachineSets of the cluster, also a platform's.

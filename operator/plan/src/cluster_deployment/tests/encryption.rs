@@ -62,7 +62,7 @@ fn played(world: &World, before: &BTreeSet<String>) -> Vec<(String, String)> {
 }
 
 fn is_followed(world: &World) {
-    let wanted = Scheme::wanted(&world.deployment);
+    let wanted = Scheme::wanted(world.deployment.spec.encryption.as_ref());
     let ring = &world.authorities.rings[&Subject::EncryptionKey];
     assert_eq!((ring.stage, &world.authorities.encryption.to), (Stage::Settled, &wanted), "{}", world.report());
     assert_eq!(said(&world.deployment), None, "{}", world.report());

@@ -51,7 +51,6 @@ fn edited(world: &World, schema: &Value, leaf: &Leaf, value: &Value) -> World {
     world.deployment.spec = serde_json::from_value(spec).unwrap_or_else(|error| panic!("{leaf}: {value}: {error}"));
     // The object that is named holds something else.
     match leaf.to_string().as_str() {
-        "addons.manifestsRef.name" => world.manifests.addons = Some("edited".into()),
         "etcd.secretRef.name" => world.etcd_client = Some(Ok("another".into())),
         // The schema takes neither without the other.
         "encryption.provider" => {

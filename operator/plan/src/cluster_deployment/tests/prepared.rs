@@ -1,7 +1,7 @@
 //! Workers of a cluster that is being installed: prepared beside the install, and joined as soon as the API is there.
 
-use crds::cluster_deployment::LockMode;
 use crds::conditions::{self, Statement};
+use crds::lock::LockMode;
 use crds::names::condition;
 use crds::playbook_run::{RunPhase, StepPhase, StepStatus};
 use crds::step::Intent;

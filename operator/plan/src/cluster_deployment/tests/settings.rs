@@ -117,24 +117,24 @@ fn a_paused_cluster_names_what_was_edited_with_the_machines_that_lack_it_and_not
 #[test]
 fn manifests_that_are_edited_are_applied_by_the_first_control_plane() {
     let mut world = built();
-    world.manifests.addons = Some("edited".into());
+    world.manifests.network = Some("edited".into());
     world.settle();
     assert_eq!(up_to_date(&world).0, "True", "{:?}", up_to_date(&world));
-    assert_eq!(configured(&world), [(vec!["h1".to_owned()], vec![Step::Addons])]);
+    assert_eq!(configured(&world), [(vec!["h1".to_owned()], vec![Step::Network])]);
 }
 
 #[test]
 fn what_is_changed_together_is_brought_to_a_machine_by_one_run_and_manifests_by_another() {
     let mut world = built();
     world.deployment.spec.control_plane.cert_sans = vec!["api.example".into()];
-    world.manifests.addons = Some("edited".into());
+    world.manifests.network = Some("edited".into());
     mirror(&mut world);
     world.settle();
     assert_eq!(up_to_date(&world).0, "True", "{:?}", up_to_date(&world));
     let (first, second) = (vec!["h1".to_owned()], vec!["h2".to_owned()]);
     let wanted = [
         (first.clone(), vec![Step::ContainerRuntime, Step::ControlPlane]),
-        (first, vec![Step::Addons]),
+        (first, vec![Step::Network]),
         (second, vec![Step::ContainerRuntime]),
     ];
     assert_eq!(configured(&world), wanted);

@@ -55,7 +55,7 @@ pub(super) fn leave_cluster(observed: &Observed<'_>, host: &str, force: Option<F
             }
         };
     }
-    let departure = departure::decide(observed.machine, observed.machines, deployment, observed.runs);
+    let departure = departure::decide(observed.machine, observed.machines, deployment.into(), observed.runs);
     if let Departure::WaitingForTurn(why) = departure {
         return DeletionSteps::Waits(Leaving::waits(Reason::WaitingForTurn, why));
     }

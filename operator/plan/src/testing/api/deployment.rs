@@ -26,13 +26,13 @@ impl World {
                 assert!(self.restoring.keys == KeysSeen::Absent, "there are keys of a backup");
                 let cluster = self.cluster_mut(name);
                 if !cluster.pki {
-                    let wanted = Scheme::wanted(&cluster.deployment);
+                    let wanted = Scheme::wanted(cluster.deployment.spec.encryption.as_ref());
                     (cluster.pki, cluster.authorities) = (true, authorities::made_with(&wanted, &given));
                 }
             }
             Action::Rotate { subject, next } => {
                 let cluster = self.cluster_mut(name);
-                let wanted = Scheme::wanted(&cluster.deployment);
+                let wanted = Scheme::wanted(cluster.deployment.spec.encryption.as_ref());
                 authorities::rotate(&mut cluster.authorities, subject, next, &wanted);
             }
             Action::TakeAuthority { subject, fingerprint } => {
@@ -42,7 +42,8 @@ impl World {
             Action::TakeKeys => {
                 assert!(!self.cluster_mut(name).pki, "keys that are there are never replaced");
                 let cluster = self.cluster_mut(name);
-                (cluster.pki, cluster.authorities) = (true, authorities::made(&Scheme::wanted(&cluster.deployment)));
+                (cluster.pki, cluster.authorities) =
+                    (true, authorities::made(&Scheme::wanted(cluster.deployment.spec.encryption.as_ref())));
                 self.restoring.keys = KeysSeen::InPlace;
             }
             Action::DropKeyTransfer => {
@@ -56,6 +57,8 @@ impl World {
                 cluster.kubeconfig = Some(endpoint);
                 cluster.kubeconfig_authority = Some(cluster.authorities.rings[&Subject::Ca].digest());
             }
+            Action::ApplyAddon(object) => self.cluster_mut(name).addon = Some(*object),
+            Action::DeleteAddon(_) => self.cluster_mut(name).addon = None,
             Action::ApplyCluster(object) => self.apply_cluster(name, *object),
             Action::DeleteCluster(object) => {
                 let there = &mut self.cluster_mut(name).cluster;

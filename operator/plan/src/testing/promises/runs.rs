@@ -1,6 +1,6 @@
 //! Promises about runs and the lock that lets them work.
 
-use crds::cluster_deployment::{LockMode, Operation};
+use crds::lock::{LockMode, Operation};
 use crds::playbook_run::RunPhase;
 use crds::step::{Intent, Role};
 use crds::{ObjectExt, PlaybookRun};

@@ -8,6 +8,7 @@ use crds::step::{Intent, Role};
 use crds::{ClusterDeployment, Machine, ObjectExt, PlaybookRun};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::Secret;
+use plan::cluster_deployment::pki::TABLE;
 use plan::rotation::{Authorities, Subject};
 use plan::settings::Contents;
 use serde_json::{Value, json};
@@ -65,7 +66,7 @@ impl World {
     fn authorities(&self) -> Authorities {
         let secret =
             self.ours.get("secrets/fleet/a-pki").and_then(|secret| serde_json::from_value::<Secret>(secret).ok());
-        secret.map(|secret| pki::rotation::seen(&secret)).unwrap_or_default()
+        secret.map(|secret| pki::rotation::seen(&secret, TABLE)).unwrap_or_default()
     }
 
     /// The version of a Kubelet that is installed now.

@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use crate::attempts;
 use crate::cluster_deployment::action::Action;
 use crate::cluster_deployment::proposal::Proposal;
-use crate::cluster_deployment::request::{self, number_after};
+use crate::cluster_deployment::request::number_after;
 use crate::cluster_deployment::state::{ClusterMachine, ClusterState};
 use crate::moment::after;
 
@@ -62,7 +62,7 @@ fn next(state: &ClusterState<'_>, probes: &[&PlaybookRun], hosts: &BTreeSet<&str
     let hosts: Vec<&str> = hosts.iter().copied().collect();
     let number = number_after(probes.iter().copied());
     let parts = ["etcd", &since.to_string()];
-    let run = request::probe(state, Step::ProbeHost, &hosts, &parts, number);
+    let run = state.owner.probe(Step::ProbeHost, &hosts, &parts, number);
     Proposal::default().and(Action::create(run))
 }
 

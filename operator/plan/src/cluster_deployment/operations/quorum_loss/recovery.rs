@@ -15,7 +15,6 @@ use crate::cluster_deployment::proposal::{Area, Proposal};
 use crate::cluster_deployment::request::{Attempt, Request, describe_as};
 use crate::cluster_deployment::retrying::Effort;
 use crate::cluster_deployment::state::{ClusterMachine, ClusterState};
-use crate::provisioning::{self, asked_retries};
 
 /// A recovery that was begun since the loss: it goes on, on the same machine, or has come to its end.
 pub(super) fn goes_on(state: &ClusterState<'_>, role: Role, since: Timestamp) -> Option<Proposal> {
@@ -39,8 +38,8 @@ pub(super) fn goes_on(state: &ClusterState<'_>, role: Role, since: Timestamp) ->
         let target = attempts::targets(run).remove(host)?;
         (target.uid == survivor.uid()).then(|| (host.to_owned(), target))
     });
-    let retries = asked_retries(survivor.machine, state.deployment);
-    let policy = provisioning::limited(state.deployment, retries).stopped_is_final();
+    let retries = state.terms.asked_retries(survivor.machine);
+    let policy = state.terms.limited(retries).stopped_is_final();
     let effort = Effort {
         area: Area::Machines(role),
         failed: Reason::EtcdRecoveryFailed,

@@ -11,7 +11,6 @@ use jiff::Timestamp;
 
 use crate::attempts;
 use crate::cluster_deployment::action::Action;
-use crate::cluster_deployment::request;
 use crate::cluster_deployment::state::ClusterState;
 
 /// What the machines were last asked, since the API fell silent.
@@ -88,7 +87,7 @@ pub(super) fn probe(state: &ClusterState<'_>, held: &[&str], since: Timestamp, b
     let parts = [since.as_str(), "lost"];
     let number = i32::try_from(before).unwrap_or(i32::MAX);
     // Old ones may be gone: no name comes twice.
-    let is_free = |number: &i32| state.run(&request::probe_name(state, held, &parts, *number)).is_none();
+    let is_free = |number: &i32| state.run(&state.owner.probe_name(held, &parts, *number)).is_none();
     let number = (number..).find(is_free).unwrap_or(number);
-    Action::create(request::probe(state, Step::ProbeHost, held, &parts, number))
+    Action::create(state.owner.probe(Step::ProbeHost, held, &parts, number))
 }

@@ -30,7 +30,7 @@ pub(super) struct Due<'a> {
 /// Control planes and etcd members, dedicated ones first: without etcd no API server is of use. Each as far as it is
 /// known when its certificates end.
 pub(super) fn due<'a>(state: &ClusterState<'a>) -> Vec<Due<'a>> {
-    let policy = RenewalPolicy::new(state.deployment);
+    let policy = RenewalPolicy::from(&state.deployment.spec.certificates);
     let machines = [Role::Etcd, Role::ControlPlane].into_iter().flat_map(|role| state.of_role(role));
     let machines = machines.filter(|machine| machine.is_provisioned() && machine.host.is_some());
     machines.filter_map(|machine| of_machine(state, machine, policy)).collect()

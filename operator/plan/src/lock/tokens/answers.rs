@@ -2,30 +2,30 @@
 
 use std::collections::BTreeMap;
 
-use crds::names::annotation;
 use crds::playbook_run::{HostResult, RunPhase};
 use crds::step::{Intent, Step};
 use crds::{Host, PlaybookRun};
 use jiff::Timestamp;
 
+use super::observed::TokensObserved;
 use crate::attempts;
-use crate::cluster_deployment::lock::HIGHEST;
-use crate::cluster_deployment::request;
-use crate::cluster_deployment::state::ClusterState;
+use crate::lock::HIGHEST;
 
 /// Machines that are named in a message.
 const NAMED: usize = 3;
 
 /// The probes of ours that were made for this loss: their names say so, while the time of their creation is of another
 /// clock.
-pub(super) fn probes<'a>(state: &ClusterState<'a>, noticed: Timestamp) -> Vec<&'a PlaybookRun> {
+pub(super) fn probes<'a>(observed: &TokensObserved<'a>, noticed: Timestamp) -> Vec<&'a PlaybookRun> {
     let since = |run: &&PlaybookRun| {
         let hosts: Vec<&str> = run.spec.hosts.iter().map(String::as_str).collect();
         let number = attempts::attempt_of(run);
-        let name = request::probe_name(state, &hosts, &[&noticed.to_string()], number);
-        run.spec.intent == Intent::Probe && state.owns(&run.metadata) && run.metadata.name.as_ref() == Some(&name)
+        let name = observed.owner.probe_name(&hosts, &[&noticed.to_string()], number);
+        run.spec.intent == Intent::Probe
+            && observed.owner.owns(&run.metadata)
+            && run.metadata.name.as_ref() == Some(&name)
     };
-    state.observed.runs.iter().copied().filter(since).collect()
+    observed.runs.iter().copied().filter(since).collect()
 }
 
 /// What a machine said of the highest token of its present claim, or why it said nothing; none: it was not asked.
@@ -62,7 +62,7 @@ fn said(host: &Host, name: &str, run: &PlaybookRun) -> Result<i64, String> {
 }
 
 /// Which machines have not answered, why, and what a person can do.
-pub(super) fn silent(state: &ClusterState<'_>, answers: &BTreeMap<&str, Result<i64, String>>) -> String {
+pub(super) fn silent(observed: &TokensObserved<'_>, answers: &BTreeMap<&str, Result<i64, String>>) -> String {
     let silent: Vec<String> =
         answers.iter().filter_map(|(name, answer)| Some(format!("{name} ({})", answer.as_ref().err()?))).collect();
     if silent.is_empty() {
@@ -75,11 +75,11 @@ pub(super) fn silent(state: &ClusterState<'_>, answers: &BTreeMap<&str, Result<i
     format!(
         "no answer from {}{more}: mend that, or open it without them: {}",
         silent[..silent.len().min(NAMED)].join(", "),
-        state.annotate(annotation::UNLOCK, &state.generation().to_string())
+        observed.unlock
     )
 }
 
 /// A read-only look at machines; what their guards know comes with it.
-pub(super) fn probe(state: &ClusterState<'_>, hosts: &[&str], noticed: Timestamp, attempt: i32) -> PlaybookRun {
-    request::probe(state, Step::ProbeHost, hosts, &[&noticed.to_string()], attempt)
+pub(super) fn probe(observed: &TokensObserved<'_>, hosts: &[&str], noticed: Timestamp, attempt: i32) -> PlaybookRun {
+    observed.owner.probe(Step::ProbeHost, hosts, &[&noticed.to_string()], attempt)
 }

@@ -1,0 +1,25 @@
+//! What others decide by of a ClusterDeployment.
+
+use crds::names::condition;
+use crds::{ClusterDeployment, Conditions, ObjectExt};
+
+use crate::formed_cluster::FormedCluster;
+use crate::lifecycle::is_installed;
+
+impl<'a> From<&'a ClusterDeployment> for FormedCluster<'a> {
+    fn from(deployment: &'a ClusterDeployment) -> Self {
+        let (spec, status) = (&deployment.spec, deployment.status.as_ref());
+        Self {
+            name: deployment.name(),
+            is_paused: spec.paused,
+            is_deleting: deployment.is_deleting(),
+            is_installed: is_installed(deployment),
+            compared_since: status.and_then(|status| Some(status.compared_since.as_ref()?.0)),
+            is_contradicted: deployment.condition(condition::STORE_IS_OLDER).is_some(),
+            etcd_role: spec.etcd.topology.role(),
+            control_planes: spec.control_plane.replicas,
+            etcd_machines: spec.etcd.replicas.unwrap_or_default(),
+            forgotten: status.map(|status| status.forgotten.as_slice()).unwrap_or_default(),
+        }
+    }
+}
