@@ -5,6 +5,7 @@ mod failure;
 mod fetch;
 mod files;
 mod helm;
+mod login;
 mod masked;
 mod recover;
 

@@ -28,7 +28,7 @@ fn secrets_are_in_no_argument_environment_output_status_or_file_on_a_disk_when_a
         let canaries = &seat.canaries;
         let patches = status::Server::start();
         let mut seen = BTreeSet::new();
-        let mut limits = BTreeSet::new();
+        let mut limits = Vec::new();
         let kubeconfig = seat.bench.path().join("kubeconfig");
         fs::write(&kubeconfig, patches.kubeconfig()).unwrap();
         let watched = watched::run(
@@ -40,12 +40,14 @@ fn secrets_are_in_no_argument_environment_output_status_or_file_on_a_disk_when_a
             },
             |executor| {
                 canaries.look_at_processes(&mut seen);
-                limits.extend(canaries::core_limit(executor));
+                limits.push(canaries::core_limit(executor));
             },
         );
         let ran = &watched.ran;
         assert_eq!(ran.code, if fails { 20 } else { 12 }, "{}", ran.text);
         assert!(seen.is_empty(), "in arguments or environments: {seen:?}");
+        // The first look may be at a program that has not come to its first statement.
+        let limits: BTreeSet<_> = limits.into_iter().skip(1).flatten().collect();
         assert_eq!(limits, BTreeSet::from(["0 0".to_owned()]), "core dumps are not off");
 
         // The password came to where it belongs, so it was on its way.

@@ -87,8 +87,8 @@ pub struct Chart {
     #[serde(default = "default_namespace")]
     #[schemars(length(min = 1, max = 63), regex(pattern = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"))]
     pub namespace: String,
-    /// A Secret with `username` and `password` for the registry, repository or bundle; for a bundle `token` (Bearer) will
-    /// do, too. Default: nobody logs in.
+    /// A Secret with `username` and `password` for the registry, repository or bundle; for a bundle `token` (Bearer)
+    /// will do, too. Default: nobody logs in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub credentials_ref: Option<LocalRef>,
     /// A ConfigMap with `ca.crt`, the authorities in PEM that the server's certificate may come from. Default: those

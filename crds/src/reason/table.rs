@@ -44,7 +44,7 @@ reasons! {
         "Delete it, or make it anew under another name.";
     AddonsUnhealthy Warning [ADDONS_READY READY]
         "CoreDNS, kube-proxy or the Addon of `spec.addons` is not as it is wanted."
-        "Look at what the message names: Pods in `kube-system`, or `kubectl get addons`.";
+        "Look at what the message names: Pods in `kube-system`, or the conditions of the Addon.";
     AddressNotFound Warning []
         "No interface of the machine has the address."
         "Correct `Host.spec.internalAddress`, or the endpoint's interface.";

@@ -8,7 +8,7 @@ use reqwest::redirect::Policy;
 use reqwest::{Certificate, Client, StatusCode};
 
 use super::failure::Failure;
-use super::fetch::{login, text};
+use super::login::{login, text};
 use crate::secrets::Secrets;
 
 /// Name resolution, TCP and TLS.

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crds::Reason;
-use crds::chart::{CA_FILE, ChartPlace, PASSWORD_FILE, USERNAME_FILE};
+use crds::chart::{CA_FILE, ChartPlace};
 use k8s_openapi::ByteString;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -12,7 +12,8 @@ use super::download;
 use super::failure::Failure;
 use super::files::write;
 use super::helm::{Helm, REGISTRY, REPOSITORIES};
-use crate::secrets::{Secrets, without_newline};
+use super::login::login;
+use crate::secrets::Secrets;
 
 /// What the repository is called in that file.
 const NAME: &str = "source";
@@ -103,16 +104,6 @@ fn repositories(url: &str, authorities: Option<&str>, secrets: &Secrets) -> Valu
             "caFile": authorities.unwrap_or_default(),
         }],
     })
-}
-
-pub(super) fn login(secrets: &Secrets) -> Option<(String, String)> {
-    text(secrets, USERNAME_FILE).zip(text(secrets, PASSWORD_FILE))
-}
-
-/// A secret of one line.
-pub(super) fn text(secrets: &Secrets, name: &str) -> Option<String> {
-    let value = secrets.get(name).map(without_newline)?;
-    std::str::from_utf8(value).ok().map(str::to_owned)
 }
 
 /// The one archive in the directory.
