@@ -1,61 +1,20 @@
 //! An entry of an artifact bundle: found in the bundle's index, and held to whoever vouches for it.
 
+mod entry;
 mod signature;
 
 use crds::Reason;
-use crds::addon::BundlePlace;
 use serde::Deserialize;
 
 use super::problem::Problem;
 use crate::message::quote;
+pub use entry::{EntryKind, EntryWanted};
 use signature::is_signed;
 
 /// The format of an index that is read.
 const FORMAT: u64 = 1;
 /// The most that an index has, in bytes.
 pub const LARGEST_INDEX: u64 = 16 << 20;
-
-/// What an entry is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum EntryKind {
-    /// Manifests, as text.
-    Manifests,
-    /// The archive of a chart.
-    Chart,
-}
-
-impl EntryKind {
-    /// As the index says it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Manifests => "manifests",
-            Self::Chart => "chart",
-        }
-    }
-
-    /// The most that a file of it has, in bytes.
-    pub fn largest(self) -> u64 {
-        match self {
-            Self::Manifests => 8 << 20,
-            Self::Chart => 32 << 20,
-        }
-    }
-}
-
-/// The entry that is asked for.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct EntryWanted {
-    /// The field that asks for it, as messages have it.
-    pub field: &'static str,
-    /// Where the bundle is.
-    pub place: BundlePlace,
-    /// What it is.
-    pub kind: EntryKind,
-    /// Its name.
-    pub name: String,
-    /// Its version.
-    pub version: String,
-}
 
 /// An entry that is there.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -90,21 +49,6 @@ struct Artifact {
 }
 
 impl EntryWanted {
-    /// URL of the bundle, without a slash at its end.
-    pub fn base(&self) -> &str {
-        self.place.url.trim_end_matches('/')
-    }
-
-    /// URL of the index.
-    pub fn index_url(&self) -> String {
-        format!("{}/index.json", self.base())
-    }
-
-    /// The entry in words: `manifests metrics-server 0.8.1`.
-    pub fn title(&self) -> String {
-        format!("{} {} {}", self.kind.name(), self.name, self.version)
-    }
-
     /// The problem of an index that is not the one that `indexSHA256` names, if it is not.
     pub fn check_index(&self, sha256: &str) -> Result<(), Problem> {
         match self.place.index_sha256.as_ref().filter(|wanted| *wanted != sha256) {

@@ -4,7 +4,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use ring::signature::{ED25519, UnparsedPublicKey};
 
-use super::EntryWanted;
+use super::entry::EntryWanted;
 
 /// How the key begins in DER: an Ed25519 key of 32 bytes follows.
 pub(super) const DER: [u8; 12] = [0x30, 0x2a, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x03, 0x21, 0x00];
