@@ -8,6 +8,7 @@ use serde::Deserialize;
 
 use super::problem::Problem;
 use crate::message::quote;
+use entry::plain;
 pub use entry::{EntryKind, EntryWanted};
 use signature::is_signed;
 
@@ -130,10 +131,6 @@ impl EntryWanted {
             ),
         })
     }
-}
-
-fn plain(version: &str) -> &str {
-    version.strip_prefix('v').unwrap_or(version)
 }
 
 /// Other versions of the entry that are there, in words.

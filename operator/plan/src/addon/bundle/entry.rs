@@ -60,3 +60,8 @@ impl EntryWanted {
         format!("{} {} {}", self.kind.name(), self.name, self.version)
     }
 }
+
+/// A version without the `v` before it: with one or without, it is the same.
+pub(super) fn plain(version: &str) -> &str {
+    version.strip_prefix('v').unwrap_or(version)
+}

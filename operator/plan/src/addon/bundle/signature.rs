@@ -4,7 +4,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use ring::signature::{ED25519, UnparsedPublicKey};
 
-use super::entry::EntryWanted;
+use super::entry::{EntryWanted, plain};
 
 /// How the key begins in DER: an Ed25519 key of 32 bytes follows.
 pub(super) const DER: [u8; 12] = [0x30, 0x2a, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x03, 0x21, 0x00];
@@ -22,9 +22,8 @@ pub(super) fn is_signed(key: &str, entry: &EntryWanted, sha256: &str, signature:
 
 /// What is signed.
 fn message(entry: &EntryWanted, sha256: &str) -> String {
-    // The version as it is asked for: with a `v` or without one it is the same.
-    let version = entry.version.strip_prefix('v').unwrap_or(&entry.version);
-    format!("clusterwright bundle entry v1\n{}\n{}\n{version}\n{sha256}\n", entry.kind.name(), entry.name)
+    let (kind, version) = (entry.kind.name(), plain(&entry.version));
+    format!("clusterwright bundle entry v1\n{kind}\n{}\n{version}\n{sha256}\n", entry.name)
 }
 
 fn public_key(pem: &str) -> Option<Vec<u8>> {
