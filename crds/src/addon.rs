@@ -10,7 +10,7 @@ use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::etcd_backup_schedule::ClusterSelector;
+use crate::cluster_selector::ClusterSelector;
 use crate::references::LocalRef;
 
 pub use bundle::{BundleManifests, BundlePlace};

@@ -17,6 +17,9 @@ pub const PASSWORD_FILE: &str = "password";
 /// File with the token for a bundle's server.
 pub const TOKEN_FILE: &str = "token";
 
+/// The most that the archive of a chart may have, in bytes.
+pub const LARGEST_ARCHIVE: usize = 32 << 20;
+
 /// What is asked of a Pod that runs Helm. Its Secret also has the cluster's kubeconfig.
 #[derive(Serialize, Deserialize, Clone, Debug, PartialEq, Eq)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use kube::{CustomResource, KubeSchema};
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::KubernetesVersion;
@@ -32,6 +31,7 @@ mod executor;
 mod hooks;
 mod leaving;
 mod planned;
+mod preflight;
 mod restore_from;
 mod rollout;
 mod status;
@@ -45,10 +45,11 @@ pub use encryption::{EncryptedResource, Encryption, EncryptionProvider, KmsPlugi
 pub(crate) use etcd::ENDPOINTS_RULE;
 pub use etcd::{Defragmentation, ETCD_PREFIX, Etcd, EtcdTopology};
 pub use etcd_status::{EtcdDefragmentation, EtcdHashCheck, EtcdMember, EtcdStatus};
-pub use executor::{ExecutorPod, PodToleration, TolerationOperator};
+pub use executor::{Executor, ExecutorPod, PodToleration, TolerationOperator};
 pub use hooks::{Hook, Hooks, ReadinessGate};
-pub use leaving::{FenceReturned, MachineRemoval, Recovery, RecoveryStrategy};
+pub use leaving::{DeletionPolicy, FenceReturned, MachineRemoval, Recovery, RecoveryStrategy};
 pub use planned::{PlannedChange, PlannedOperation, RolloutPlan};
+pub use preflight::Preflight;
 pub use restore_from::{RestoreFrom, RestoredFrom};
 pub use rollout::{Approval, MaintenanceWindow, Rollout};
 pub use status::{
@@ -354,75 +355,4 @@ pub struct Addons {
     /// applied in the order of their keys. What it has no more is pruned.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub manifests_ref: Option<LocalRef>,
-}
-
-/// The executor of a cluster's runs.
-#[derive(Serialize, Deserialize, Clone, Debug, PartialEq, Eq, KubeSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct Executor {
-    /// Image of the executor. Default: the operator's setting.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1, max = 512), regex(pattern = r"^[a-z0-9]([-a-z0-9.:/_@]|[A-Za-z0-9])*$"))]
-    pub image: Option<String>,
-    /// Attempts at the same thing without progress before a person must ask for another (annotation `retry`), 1 to 100.
-    /// Default 3.
-    #[serde(default = "default_max_attempts")]
-    #[schemars(range(min = 1, max = 100))]
-    pub max_attempts: i32,
-    /// Ended runs that are kept, with their logs, 1 to 500, and as many probes beside them; the oldest go first.
-    /// Default 20.
-    #[serde(default = "default_history_limit")]
-    #[schemars(range(min = 1, max = 500))]
-    pub history_limit: i32,
-    /// A ConfigMap with custom playbooks: `<name>.yml`, and beside it, where there are, `<name>.probe.yml` (read-only:
-    /// whether it is done) and `<name>.schema.json` (JSON Schema of its variables).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub custom_playbooks_ref: Option<LocalRef>,
-    /// How its Pods are scheduled.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub pod: Option<ExecutorPod>,
-}
-
-impl Default for Executor {
-    fn default() -> Self {
-        Self {
-            image: None,
-            max_attempts: default_max_attempts(),
-            history_limit: default_history_limit(),
-            custom_playbooks_ref: None,
-            pod: None,
-        }
-    }
-}
-
-fn default_max_attempts() -> i32 {
-    3
-}
-
-fn default_history_limit() -> i32 {
-    20
-}
-
-/// How preflight judges.
-#[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq, KubeSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct Preflight {
-    /// Names of findings that count as warnings, as a run's status shows them, e.g. `memory`; at most 32.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 32), inner(length(min = 1, max = 64), regex(pattern = r"^[a-z]([-a-z0-9]*[a-z0-9])?$")))]
-    #[x_kube(merge_strategy = ListMerge::Set)]
-    pub ignore: Vec<String>,
-    /// True: an operating system other than the supported ones is a warning. Default false.
-    #[serde(default)]
-    pub allow_unsupported_distribution: bool,
-}
-
-/// What deletion does with the machines.
-#[derive(Serialize, Deserialize, Clone, Copy, Debug, Default, PartialEq, Eq, JsonSchema)]
-pub enum DeletionPolicy {
-    /// Clean them, verify, give them back to the pool.
-    #[default]
-    Reset,
-    /// Leave them running as they are; their Hosts go back as not clean.
-    Detach,
 }

@@ -2,27 +2,27 @@
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use kube::{CustomResource, KubeSchema};
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::cluster_selector::ClusterSelector;
 use crate::etcd_backup::{
-    BackupDeletionPolicy, BackupEncryption, BackupPhase, EtcdEndpoints, IDENTITY_MESSAGE, IDENTITY_RULE,
-    RESTORABLE_MESSAGE, RESTORABLE_RULE, Verify, VerifyMethod,
+    BackupDeletionPolicy, BackupEncryption, EtcdEndpoints, IDENTITY_MESSAGE, IDENTITY_RULE, RESTORABLE_MESSAGE,
+    RESTORABLE_RULE, Verify, VerifyMethod,
 };
-use crate::placement::{LabelRequirement, LabelValue};
 use crate::references::LocalRef;
+
+mod retention;
+mod status;
+
+pub use retention::Retention;
+pub use status::{EtcdBackupScheduleStatus, LastAttempt, LastGood, LastVerified, ScheduledCluster};
 
 /// CEL: one cluster, those with some labels, or an etcd without one.
 const CLUSTERS_RULE: &str =
     "[has(self.clusterName), has(self.clusterSelector), has(self.etcd)].filter(given, given).size() == 1";
 const CLUSTERS_MESSAGE: &str =
     "exactly one of clusterName, clusterSelector and etcd is required; clusterSelector: {} selects every cluster";
-/// CEL: something is kept.
-const RETENTION_RULE: &str = "self.keepLast > 0 || self.keepDaily > 0 || self.keepWeekly > 0 || self.keepMonthly > 0";
-const RETENTION_MESSAGE: &str =
-    "one of keepLast, keepDaily, keepWeekly and keepMonthly must be more than 0; leave retention out for keepLast: 7";
 
 /// When which clusters are backed up, and which backups are kept.
 #[derive(CustomResource, Serialize, Deserialize, Clone, Debug, PartialEq, KubeSchema)]
@@ -157,59 +157,6 @@ impl EtcdBackupScheduleSpec {
     }
 }
 
-/// Selects clusters by their labels.
-#[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq, KubeSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct ClusterSelector {
-    /// Labels that a cluster must carry, all of them; at most 32.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    #[schemars(extend("maxProperties" = 32))]
-    pub match_labels: BTreeMap<String, LabelValue>,
-    /// Requirements of a cluster's labels, all of them, beside `matchLabels`; at most 16.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 16))]
-    pub match_expressions: Vec<LabelRequirement>,
-}
-
-impl ClusterSelector {
-    /// Whether a cluster with these labels is selected.
-    pub fn selects(&self, labels: Option<&BTreeMap<String, String>>) -> bool {
-        let has = |key: &String, value: &LabelValue| labels.and_then(|labels| labels.get(key)) == Some(&value.0);
-        self.match_labels.iter().all(|(key, value)| has(key, value))
-            && self.match_expressions.iter().all(|requirement| requirement.is_met(labels))
-    }
-}
-
-/// Which good backups of a cluster are kept: those that any of these keeps. The newest always is, and so are the
-/// newest that is not still to be verified, and one that an EtcdRestore names which has not ended.
-#[derive(Serialize, Deserialize, Clone, Debug, PartialEq, Eq, KubeSchema)]
-#[serde(rename_all = "camelCase")]
-#[x_kube(validation = Rule::new(RETENTION_RULE).message(RETENTION_MESSAGE))]
-pub struct Retention {
-    /// So many, the newest, 0 to 500. Default 0.
-    #[serde(default)]
-    #[schemars(range(min = 0, max = 500))]
-    pub keep_last: i32,
-    /// The newest of each of the last so many days that have one, 0 to 500. Default 0.
-    #[serde(default)]
-    #[schemars(range(min = 0, max = 500))]
-    pub keep_daily: i32,
-    /// The newest of each of the last so many weeks, Monday to Sunday, that have one, 0 to 500. Default 0.
-    #[serde(default)]
-    #[schemars(range(min = 0, max = 500))]
-    pub keep_weekly: i32,
-    /// The newest of each of the last so many months that have one, 0 to 500. Default 0.
-    #[serde(default)]
-    #[schemars(range(min = 0, max = 500))]
-    pub keep_monthly: i32,
-}
-
-impl Default for Retention {
-    fn default() -> Self {
-        Self { keep_last: 7, keep_daily: 0, keep_weekly: 0, keep_monthly: 0 }
-    }
-}
-
 /// The spec of an EtcdBackup, but for its cluster and its life, which `retention` is for.
 #[derive(Serialize, Deserialize, Clone, Debug, PartialEq, KubeSchema)]
 #[serde(rename_all = "camelCase")]
@@ -248,107 +195,6 @@ fn default_timeout() -> i32 {
 
 fn default_deletion_policy() -> BackupDeletionPolicy {
     BackupDeletionPolicy::Delete
-}
-
-/// What the schedule has done, and does next.
-#[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct EtcdBackupScheduleStatus {
-    /// The `metadata.generation` that this status speaks of.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub observed_generation: Option<i64>,
-    /// One sentence: when it is due next, what it is doing, or what is wrong.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(max = 1024))]
-    pub message: Option<String>,
-    /// How many clusters it is for; 1 with `etcd`.
-    #[serde(default)]
-    pub cluster_count: i32,
-    /// When a good backup was last completed; of several clusters: of the one where that is longest ago. Absent: one
-    /// has none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub last_successful_time: Option<Time>,
-    /// When the next backup is due. Absent while `suspend` is true.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub next_schedule_time: Option<Time>,
-    /// The clusters, by name; of more than 500 the first.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 500), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
-    pub clusters: Vec<ScheduledCluster>,
-    /// `Ready`: the schedule is valid, and the last backup of each of its clusters is good and not overdue, as is the
-    /// last that was verified.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 8), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
-    pub conditions: Vec<Condition>,
-}
-
-/// How it stands with the backups of one cluster.
-#[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct ScheduledCluster {
-    /// Name of the ClusterDeployment; `etcd` where the schedule is for `spec.etcd`.
-    #[schemars(length(max = 63))]
-    pub name: String,
-    /// When the backup was due that was begun last.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub last_schedule_time: Option<Time>,
-    /// The backup that was begun last, as far as it is still there.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub last_attempt: Option<LastAttempt>,
-    /// The newest good backup.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub last_good: Option<LastGood>,
-    /// The backup that was verified last, also where it is kept no longer.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub last_verified: Option<LastVerified>,
-    /// Good backups of the schedule that are kept.
-    #[serde(default)]
-    pub backups: i32,
-    /// When the next backup begins, its share of `spreadSeconds` included. Absent while `suspend` is true.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub next_schedule_time: Option<Time>,
-    /// From when on the newest good backup is too old: a backup was due twice since it was completed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub overdue_at: Option<Time>,
-    /// What is wrong, or waited for. Absent: nothing.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(max = 512))]
-    pub message: Option<String>,
-}
-
-/// The last backup that was begun.
-#[derive(Serialize, Deserialize, Clone, Debug, PartialEq, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct LastAttempt {
-    /// Name of the EtcdBackup.
-    #[schemars(length(max = 63))]
-    pub name: String,
-    /// Where it is.
-    pub phase: BackupPhase,
-}
-
-/// The newest good backup.
-#[derive(Serialize, Deserialize, Clone, Debug, PartialEq, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct LastGood {
-    /// Name of the EtcdBackup.
-    #[schemars(length(max = 63))]
-    pub name: String,
-    /// When it was stored and read back.
-    pub completed_at: Time,
-}
-
-/// The backup that was verified last.
-#[derive(Serialize, Deserialize, Clone, Debug, PartialEq, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct LastVerified {
-    /// Name of the EtcdBackup.
-    #[schemars(length(max = 63))]
-    pub name: String,
-    /// When.
-    pub at: Time,
-    /// What was done.
-    pub how: VerifyMethod,
 }
 
 #[cfg(test)]

@@ -1,14 +1,17 @@
 //! Host: a machine that can be reached by SSH. The spare pool is the Hosts that nobody has claimed.
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::inputs::HostIdentity;
-use crate::playbook_run::{Fence, FenceOwner};
 use crate::references::{ClaimRef, LocalRef};
-use crate::step::Role;
+
+mod quarantine;
+mod status;
+
+pub use quarantine::{Quarantine, QuarantineFence, QuarantineReason};
+pub use status::{HostFacts, HostPhase, HostStatus};
 
 /// CEL: an IP address that other machines can reach.
 macro_rules! machine_ip {
@@ -98,72 +101,6 @@ pub struct HostSpec {
     pub quarantine: Option<Quarantine>,
 }
 
-/// Why a Host is kept out of the pool.
-#[derive(Serialize, Deserialize, Clone, Debug, PartialEq, Eq, KubeSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct Quarantine {
-    /// What led to it.
-    pub reason: QuarantineReason,
-    /// What was wrong, for people.
-    #[schemars(length(max = 1024))]
-    pub message: String,
-    /// The Machine that it was taken from.
-    #[schemars(length(max = 63))]
-    pub machine: String,
-    /// The MachineSet of that Machine, if it had one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(max = 63))]
-    pub machine_set: Option<String>,
-    /// UID of that Machine; absent when its cluster was lost with it, so that none of its members of etcd is left.
-    #[serde(default, rename = "machineUID", skip_serializing_if = "Option::is_none")]
-    #[schemars(length(max = 64))]
-    pub machine_uid: Option<String>,
-    /// The cluster that it was a machine of, where that is known: a Node by which it comes back there is deleted.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(max = 63))]
-    pub cluster_name: Option<String>,
-    /// What it was there.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub role: Option<Role>,
-    /// What it still is when it comes back: its machine was given up without being cleaned. Absent where nobody is to
-    /// touch it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub fence: Option<QuarantineFence>,
-    /// Since when.
-    pub since: Time,
-}
-
-/// The claim under which a machine was given up. When it answers again, and its guard knows exactly this claim and none
-/// after it, what serves or speaks for the cluster there is stopped and disabled; no data is deleted.
-#[derive(Serialize, Deserialize, Clone, Debug, PartialEq, Eq, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct QuarantineFence {
-    /// The Host's `claimEpoch` then.
-    #[schemars(range(min = 0))]
-    pub claim_epoch: i64,
-    /// UID of the ClusterDeployment that gave it up: no other cluster touches it.
-    #[serde(rename = "clusterUID")]
-    #[schemars(length(min = 1, max = 64))]
-    pub cluster_uid: String,
-    /// True once that was done.
-    #[serde(default)]
-    pub fenced: bool,
-}
-
-/// What leads to a quarantine.
-#[derive(Serialize, Deserialize, Clone, Copy, Debug, PartialEq, Eq, JsonSchema)]
-pub enum QuarantineReason {
-    /// It could not be made part of a cluster, as often as that was allowed. Ends by `release`.
-    JoinFailed,
-    /// It could not be cleaned. Ends by `release`.
-    CleaningFailed,
-    /// Its Machine was removed without reaching it. Ends by itself when a probe finds it clean, or by `release`.
-    ForceRemoved,
-    /// Its machine was claimed by somebody whom the metadata cluster, set back to an older state, does not know. Ends
-    /// by itself when a probe finds it clean, or by `release`.
-    StoreIsOlder,
-}
-
 /// How SSH gets in.
 #[derive(Serialize, Deserialize, Clone, Debug, PartialEq, Eq, KubeSchema)]
 #[serde(rename_all = "camelCase")]
@@ -217,99 +154,4 @@ pub enum HostKeyPolicy {
     Strict,
     /// The first one seen, pinned in `status.hostKeys` from then on.
     TrustOnFirstUse,
-}
-
-/// Where a Host is in its life; for people.
-#[derive(Serialize, Deserialize, Clone, Copy, Debug, PartialEq, Eq, JsonSchema)]
-pub enum HostPhase {
-    /// No probe has answered yet, or the last one did not.
-    Unreachable,
-    /// Reachable, its key right, clean, and nobody's.
-    Available,
-    /// A Machine's.
-    Claimed,
-    /// Given back and not yet proved clean.
-    Cleaning,
-    /// Not to be used until a person releases it.
-    Quarantined,
-}
-
-/// What was observed of the machine.
-#[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct HostStatus {
-    /// The `metadata.generation` that this status speaks of.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub observed_generation: Option<i64>,
-    /// For people; no controller decides by it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub phase: Option<HostPhase>,
-    /// One sentence: what is wrong or what it waits for.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(max = 1024))]
-    pub message: Option<String>,
-    /// What the machine says of itself; hostile until checked, cut to 256 characters each.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub facts: Option<HostFacts>,
-    /// Host keys pinned on first use.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 8), inner(length(max = 1400)))]
-    pub host_keys: Vec<String>,
-    /// When a probe last ended.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub last_probe_at: Option<Time>,
-    /// The last probe's run.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(max = 253))]
-    pub last_probe_run: Option<String>,
-    /// The `claimEpoch` that the machine was last seen clean in: a claim makes it dirty again.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cleaned_epoch: Option<i64>,
-    /// The highest fence that the machine's guard knew at the last probe, or when it refused a run.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub fence: Option<Fence>,
-    /// Whose that fence is; absent where the guard knows of no run.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub fence_owner: Option<FenceOwner>,
-    /// The time at which an operator took this metadata cluster up again (the annotation `resumed-at` of its Lease) and
-    /// for which the machine was last probed; what was known before may be older than the machine.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub asked_since: Option<Time>,
-    /// The value of the annotation `release` that the last probe was made for: it has looked since that was asked for.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(max = 64))]
-    pub probed_for_release: Option<String>,
-    /// `Ready` (can be claimed, or is claimed and reachable), `Reachable`, `HostKeyVerified`, `IdentityVerified`,
-    /// `Clean`, `MachineIDUnique`, `StoreIsOlder`.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 16), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
-    pub conditions: Vec<Condition>,
-}
-
-/// What a machine says of itself.
-#[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct HostFacts {
-    /// `PRETTY_NAME` of os-release, e.g. `Debian GNU/Linux 12 (bookworm)`.
-    #[serde(default)]
-    #[schemars(length(max = 256))]
-    pub os_image: String,
-    /// Kernel release, e.g. `6.1.0-18-amd64`.
-    #[serde(default)]
-    #[schemars(length(max = 256))]
-    pub kernel: String,
-    /// `amd64` or `arm64`.
-    #[serde(default)]
-    #[schemars(length(max = 64))]
-    pub architecture: String,
-    /// Number of CPUs.
-    #[serde(default)]
-    pub cpus: i32,
-    /// Memory in MiB.
-    #[serde(default, rename = "memoryMiB")]
-    pub memory_mib: i64,
-    /// `/etc/machine-id`.
-    #[serde(default)]
-    #[schemars(length(max = 64))]
-    pub machine_id: String,
 }

@@ -12,6 +12,7 @@ pub mod chart;
 pub mod cluster;
 pub mod cluster_addon;
 pub mod cluster_deployment;
+pub mod cluster_selector;
 pub mod commands;
 pub mod component;
 mod component_version;

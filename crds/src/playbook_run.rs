@@ -9,6 +9,9 @@ use crate::references::LocalRef;
 use crate::step::{Intent, Step};
 
 mod ending;
+mod etcd_seen;
+mod fence;
+mod frozen;
 mod status;
 mod steps;
 pub(crate) mod vars;
@@ -16,10 +19,10 @@ pub(crate) mod vars;
 pub use ending::end;
 pub use vars::read_object;
 
-pub use status::{
-    EtcdHashSeen, EtcdMemberHash, EtcdSeen, Fence, FenceOwner, FrozenInputs, FrozenSettings, HostFailure, HostResult,
-    PlaybookRunStatus, Progress, RunOutcome, RunPhase, StepPhase, StepStatus,
-};
+pub use etcd_seen::{EtcdHashSeen, EtcdMemberHash, EtcdSeen};
+pub use fence::{Fence, FenceOwner};
+pub use frozen::{FrozenInputs, FrozenSettings};
+pub use status::{HostFailure, HostResult, PlaybookRunStatus, Progress, RunOutcome, RunPhase, StepPhase, StepStatus};
 pub use steps::{StepNotAllowed, check_steps};
 
 /// What is asked: steps, Hosts, variables.

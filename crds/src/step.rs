@@ -7,9 +7,11 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+mod intent;
 mod spec;
 
-pub use spec::{Effect, IntentSpec, LockUse, StepSpec};
+pub use intent::{Effect, Intent, IntentSpec, LockUse};
+pub use spec::StepSpec;
 
 /// One step of a run: a playbook and its read-only probe, both of this name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -276,45 +278,6 @@ impl std::fmt::Display for Step {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(self.name())
     }
-}
-
-/// What a run is for.
-#[derive(Serialize, Deserialize, Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, JsonSchema)]
-pub enum Intent {
-    /// Infrastructure and control plane of a new cluster.
-    Install,
-    /// Workers are made ready to join, while the control plane of their new cluster is installed.
-    Prepare,
-    /// Workers join.
-    Join,
-    /// Machines leave a cluster that goes on.
-    Remove,
-    /// Machines are cleaned.
-    Reset,
-    /// Something is done to a sick machine, or to an etcd without a majority.
-    Repair,
-    /// What a newer Kubernetes version needs is brought to machines; what runs there stays as it is.
-    Prefetch,
-    /// Machines are brought to a newer Kubernetes version.
-    Upgrade,
-    /// Certificates are renewed.
-    Renew,
-    /// Machines, or the cluster's manifests, are brought to settings that were changed.
-    Configure,
-    /// etcd's databases are defragmented.
-    Maintain,
-    /// A backup of etcd is taken.
-    Backup,
-    /// A backup is checked and laid ready on the machines; what they serve stays as it is.
-    Stage,
-    /// etcd is set back to a backup that lies ready, or to what it had before.
-    Restore,
-    /// Machines are compared with what their cluster wants: only the probes of the steps are played.
-    Compare,
-    /// Spare Hosts are looked at, or machines of a cluster whose API does not tell how they are.
-    Probe,
-    /// A one-off of an administrator.
-    Custom,
 }
 
 /// What a machine is in its cluster.

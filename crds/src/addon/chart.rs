@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::bundle::BundlePlace;
-use crate::etcd_backup_schedule::ClusterSelector;
+use crate::cluster_selector::ClusterSelector;
 use crate::references::LocalRef;
 
 /// CEL: one place, and what goes with it.

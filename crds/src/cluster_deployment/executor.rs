@@ -1,4 +1,4 @@
-//! Where and how the Pods of a cluster's runs are scheduled in the metadata cluster.
+//! The executor of a cluster's runs, and where its Pods are scheduled in the metadata cluster.
 
 use std::collections::BTreeMap;
 
@@ -9,6 +9,53 @@ use serde::{Deserialize, Serialize};
 use crate::node_metadata::{LABEL_KEYS_MESSAGE, LABEL_KEYS_RULE};
 use crate::placement::{LabelValue, TaintEffect};
 use crate::references::LocalRef;
+
+/// The executor of a cluster's runs.
+#[derive(Serialize, Deserialize, Clone, Debug, PartialEq, Eq, KubeSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Executor {
+    /// Image of the executor. Default: the operator's setting.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 512), regex(pattern = r"^[a-z0-9]([-a-z0-9.:/_@]|[A-Za-z0-9])*$"))]
+    pub image: Option<String>,
+    /// Attempts at the same thing without progress before a person must ask for another (annotation `retry`), 1 to 100.
+    /// Default 3.
+    #[serde(default = "default_max_attempts")]
+    #[schemars(range(min = 1, max = 100))]
+    pub max_attempts: i32,
+    /// Ended runs that are kept, with their logs, 1 to 500, and as many probes beside them; the oldest go first.
+    /// Default 20.
+    #[serde(default = "default_history_limit")]
+    #[schemars(range(min = 1, max = 500))]
+    pub history_limit: i32,
+    /// A ConfigMap with custom playbooks: `<name>.yml`, and beside it, where there are, `<name>.probe.yml` (read-only:
+    /// whether it is done) and `<name>.schema.json` (JSON Schema of its variables).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub custom_playbooks_ref: Option<LocalRef>,
+    /// How its Pods are scheduled.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pod: Option<ExecutorPod>,
+}
+
+impl Default for Executor {
+    fn default() -> Self {
+        Self {
+            image: None,
+            max_attempts: default_max_attempts(),
+            history_limit: default_history_limit(),
+            custom_playbooks_ref: None,
+            pod: None,
+        }
+    }
+}
+
+fn default_max_attempts() -> i32 {
+    3
+}
+
+fn default_history_limit() -> i32 {
+    20
+}
 
 /// What the executor's Pods are given beside what runs need. All of it as in a PodSpec.
 #[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq, KubeSchema)]

@@ -1,4 +1,4 @@
-//! How machines leave a cluster that goes on, and what is done when all of them are lost.
+//! How machines leave a cluster that goes on, what its deletion does with them, and what is done when all are lost.
 
 use kube::KubeSchema;
 use schemars::JsonSchema;
@@ -93,4 +93,14 @@ pub enum RecoveryStrategy {
     /// As with `Rebuild`, and the cluster begins with the newest good EtcdBackup of it in the namespace: what was
     /// written since is lost. Without one, nothing is done but to say so.
     RestoreLatest,
+}
+
+/// What deletion does with the machines.
+#[derive(Serialize, Deserialize, Clone, Copy, Debug, Default, PartialEq, Eq, JsonSchema)]
+pub enum DeletionPolicy {
+    /// Clean them, verify, give them back to the pool.
+    #[default]
+    Reset,
+    /// Leave them running as they are; their Hosts go back as not clean.
+    Detach,
 }

@@ -1,12 +1,12 @@
 //! Where a run is and what came out, for each step and each host.
 
-use std::collections::BTreeMap;
-
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::KubernetesVersion;
+use super::etcd_seen::EtcdSeen;
+use super::fence::{Fence, FenceOwner};
+use super::frozen::{FrozenInputs, FrozenSettings};
 use crate::certificates::CertificateSeen;
 use crate::component::Component;
 use crate::drift::StepDifference;
@@ -47,57 +47,6 @@ impl RunPhase {
             | RunPhase::Unknown => true,
         }
     }
-}
-
-/// The frozen inputs of a run.
-#[derive(Serialize, Deserialize, Clone, Debug, PartialEq, Eq, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct FrozenInputs {
-    /// `sha256:<hex>` of the model's text.
-    #[schemars(length(max = 80))]
-    pub digest: String,
-    /// The immutable ConfigMap with the model.
-    #[schemars(length(max = 253))]
-    pub config_map: String,
-    /// The immutable Secret with keys and credentials.
-    #[schemars(length(max = 253))]
-    pub secret: String,
-}
-
-/// Digests of the settings in the frozen inputs that can be edited later.
-#[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct FrozenSettings {
-    /// Of `controlPlane.certSANs`.
-    #[serde(rename = "certSANs")]
-    #[schemars(length(max = 32))]
-    pub cert_sans: String,
-    /// Of `containerRuntime.registryMirrors`.
-    #[schemars(length(max = 32))]
-    pub registry_mirrors: String,
-    /// Of the ConfigMap of `networking.plugin.manifestsRef`.
-    #[schemars(length(max = 32))]
-    pub network_manifests: String,
-    /// Of `etcd.endpoints`, in the order of the alphabet; where etcd is external.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(max = 32))]
-    pub etcd_endpoints: Option<String>,
-    /// Of the certificates in the Secret of `etcd.secretRef`; where etcd is external.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(max = 32))]
-    pub etcd_client: Option<String>,
-    /// The Kubernetes version, as it is. Absent: not known.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub kubernetes_version: Option<KubernetesVersion>,
-    /// Of each part of `spec.configuration` that is configured, e.g. `kubelet`; where a set of machines has another
-    /// than all others, also `kubelet/<MachineSet>`.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    #[schemars(extend("maxProperties" = 256))]
-    pub configuration: BTreeMap<String, String>,
-    /// Of each authority and key of the cluster, as it was then, e.g. `ca`.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    #[schemars(extend("maxProperties" = 16))]
-    pub authorities: BTreeMap<String, String>,
 }
 
 /// Where the executor is.
@@ -172,130 +121,6 @@ pub struct HostFailure {
     /// What the task said; control characters stripped, cut to 1024 characters.
     #[schemars(length(max = 1024))]
     pub message: String,
-}
-
-/// What a machine's guard compares, the epoch first: commands of a lower fence than the highest seen are refused.
-#[derive(Serialize, Deserialize, Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct Fence {
-    /// The Host's claim epoch.
-    pub epoch: i64,
-    /// The run's token, which grows within one cluster.
-    pub token: i64,
-}
-
-/// Whose the highest fence is that a machine's guard knows: who has the machine, or was the last to have it. The
-/// machine says so, hostile until checked.
-#[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct FenceOwner {
-    /// Name of the cluster.
-    #[schemars(length(max = 512))]
-    pub cluster: String,
-    /// The run, `NAMESPACE/NAME`.
-    #[schemars(length(max = 512))]
-    pub run: String,
-    /// UID of the Machine that had claimed the Host; absent where the machine does not know it.
-    #[serde(default, rename = "machineUID", skip_serializing_if = "Option::is_none")]
-    #[schemars(length(max = 512))]
-    pub machine_uid: Option<String>,
-    /// The newest of its cluster's `status.comparisons` that the run was told of: the run is known to a metadata
-    /// cluster that has the same one. Absent: it was told of none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub compared_since: Option<Time>,
-}
-
-impl FenceOwner {
-    /// `NAMESPACE/NAME` of the cluster.
-    pub fn cluster_path(&self) -> String {
-        let namespace = self.run.split_once('/').map_or("", |(namespace, _)| namespace);
-        format!("{namespace}/{}", self.cluster)
-    }
-}
-
-/// What a machine says of its cluster's etcd.
-#[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct EtcdSeen {
-    /// ID of its own member, hexadecimal as etcdctl shows it; absent: it is none, or does not say.
-    #[serde(default, rename = "memberID", skip_serializing_if = "Option::is_none")]
-    #[schemars(length(max = 16))]
-    pub member_id: Option<String>,
-    /// Whether its own member answers and has a leader; absent: that was not asked.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub well: Option<bool>,
-    /// What is wrong with its own member; control characters stripped, cut to 256 characters.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(max = 256))]
-    pub message: Option<String>,
-    /// Hosts of the other members that are well, as this machine finds; at most 16.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 16), inner(length(max = 63)))]
-    pub well_peers: Vec<String>,
-    /// Hosts of the other members that are not; at most 16.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 16), inner(length(max = 63)))]
-    pub sick_peers: Vec<String>,
-    /// Version of etcd that its own member runs, e.g. `3.6.16`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(max = 32))]
-    pub version: Option<String>,
-    /// Size of its own member's database, in bytes.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub size_bytes: Option<i64>,
-    /// How much of that is in use, in bytes: the rest is given back by a defragmentation.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub in_use_bytes: Option<i64>,
-    /// What the database may come to, in bytes; absent: etcd is older than 3.6, and does not say.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub quota_bytes: Option<i64>,
-    /// Whether its own member leads.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub is_leader: Option<bool>,
-    /// Whether its own member is a learner, which takes part in no vote.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub is_learner: Option<bool>,
-    /// Raft's term, as its own member knows it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub raft_term: Option<i64>,
-    /// Up to where its own member has applied raft's log.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub applied_index: Option<i64>,
-    /// Alarms of its own member: `NOSPACE`, `CORRUPT`; at most 4.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 4), inner(length(max = 16)))]
-    pub alarms: Vec<String>,
-    /// What came of comparing all members; only of the one that leads, where that was asked for.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub hash_check: Option<EtcdHashSeen>,
-}
-
-/// What came of comparing what the members of etcd hold.
-#[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct EtcdHashSeen {
-    /// The revision at which they were compared; absent: they were not.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub revision: Option<i64>,
-    /// The hash of all keys up to that revision, of each member; at most 16.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 16))]
-    pub members: Vec<EtcdMemberHash>,
-    /// Why they were not compared; control characters stripped, cut to 256 characters.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(max = 256))]
-    pub message: Option<String>,
-}
-
-/// The hash of what one member of etcd holds.
-#[derive(Serialize, Deserialize, Clone, Debug, PartialEq, Eq, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct EtcdMemberHash {
-    /// Its Host.
-    #[schemars(length(max = 63))]
-    pub host: String,
-    /// The hash, as `etcdctl endpoint hashkv` shows it.
-    pub hash: i64,
 }
 
 /// What came out for one host.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crds::Reason;
-use crds::chart::{CA_FILE, TOKEN_FILE};
+use crds::chart::{CA_FILE, LARGEST_ARCHIVE, TOKEN_FILE};
 use reqwest::redirect::Policy;
 use reqwest::{Certificate, Client, StatusCode};
 
@@ -15,8 +15,6 @@ use crate::secrets::Secrets;
 const CONNECT: Duration = Duration::from_secs(10);
 /// A download of which nothing comes for so long has ended.
 const STALL: Duration = Duration::from_secs(60);
-/// The largest archive, in bytes.
-const LARGEST: usize = 32 << 20;
 
 /// What is at the URL.
 pub(super) async fn download(url: &str, secrets: &Secrets) -> Result<Vec<u8>, Failure> {
@@ -35,8 +33,8 @@ pub(super) async fn download(url: &str, secrets: &Secrets) -> Result<Vec<u8>, Fa
     let mut bytes = Vec::new();
     while let Some(piece) = answer.chunk().await.map_err(lost)? {
         bytes.extend_from_slice(&piece);
-        if bytes.len() > LARGEST {
-            return Err(failed(format!("{url} has more than {LARGEST} bytes")));
+        if bytes.len() > LARGEST_ARCHIVE {
+            return Err(failed(format!("{url} has more than {LARGEST_ARCHIVE} bytes")));
         }
     }
     Ok(bytes)

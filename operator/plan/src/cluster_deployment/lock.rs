@@ -54,6 +54,7 @@ pub(super) fn grant(state: &ClusterState<'_>, tokens: &Tokens) -> Lock {
     let deleting = deployment.is_deleting();
     let held = deployment.status.as_ref().map(|status| status.operations.as_slice()).unwrap_or_default();
     let workers = Workers::new(state.observed.machines, state.installed.is_some());
+    let waits_for_authorities = pki::are_to_come(state);
     let claimants: Vec<Claimant> = state
         .observed
         .runs
@@ -65,7 +66,7 @@ pub(super) fn grant(state: &ClusterState<'_>, tokens: &Tokens) -> Lock {
             let goes = || run.spec.hosts.iter().any(|host| state.is_leaving(host));
             let is_held = deployment.spec.paused
                 || state.comparison.holds()
-                || !cleans && pki::are_to_come(state)
+                || !cleans && waits_for_authorities
                 || rollout::gate::supersedes(state, run);
             let may_start = !is_held && (cleans || !(deleting || goes()));
             let takes_backup = run.spec.intent == Intent::Backup;

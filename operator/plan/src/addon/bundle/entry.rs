@@ -1,6 +1,7 @@
 //! What is asked of a bundle.
 
 use crds::addon::BundlePlace;
+use crds::chart::LARGEST_ARCHIVE;
 
 /// What an entry is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,7 +25,7 @@ impl EntryKind {
     pub fn largest(self) -> u64 {
         match self {
             Self::Manifests => 8 << 20,
-            Self::Chart => 32 << 20,
+            Self::Chart => LARGEST_ARCHIVE as u64,
         }
     }
 }
