@@ -19,18 +19,21 @@ pub enum Target {
     EtcdRestore,
     /// A Host.
     Host,
+    /// A KarmadaDeployment.
+    KarmadaDeployment,
     /// A Machine.
     Machine,
 }
 
 impl Target {
     /// All targets.
-    pub const ALL: [Target; 6] = [
+    pub const ALL: [Target; 7] = [
         Target::ClusterAddon,
         Target::ClusterDeployment,
         Target::EtcdBackup,
         Target::EtcdRestore,
         Target::Host,
+        Target::KarmadaDeployment,
         Target::Machine,
     ];
 
@@ -42,6 +45,7 @@ impl Target {
             Target::EtcdBackup => "etcdbackups",
             Target::EtcdRestore => "etcdrestores",
             Target::Host => "hosts",
+            Target::KarmadaDeployment => "karmadadeployments",
             Target::Machine => "machines",
         };
         format!("{plural}.{GROUP}")
@@ -144,7 +148,7 @@ mod tests {
 
     #[test]
     fn every_resource_that_a_command_names_is_defined() {
-        let definitions = crate::manifests::all();
+        let definitions: Vec<_> = crate::manifests::all().into_iter().chain(crate::manifests::to_come()).collect();
         for target in Target::ALL {
             let defined = |name: &Option<String>| name.as_deref() == Some(target.resource().as_str());
             assert!(definitions.iter().any(|one| defined(&one.metadata.name)), "{target:?}");

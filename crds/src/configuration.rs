@@ -8,7 +8,7 @@ mod api_server;
 mod containerd;
 mod controller_manager;
 mod etcd;
-mod flags;
+pub(crate) mod flags;
 mod kube_proxy;
 mod kubelet;
 mod machine;

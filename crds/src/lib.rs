@@ -26,6 +26,7 @@ pub mod etcd_restore;
 pub mod host;
 pub mod host_pool;
 pub mod inputs;
+pub mod karmada_deployment;
 mod kinds;
 pub mod kstatus;
 mod kubernetes_version;
@@ -59,6 +60,7 @@ pub use etcd_backup_schedule::{EtcdBackupSchedule, EtcdBackupScheduleSpec, EtcdB
 pub use etcd_restore::{EtcdRestore, EtcdRestoreSpec, EtcdRestoreStatus};
 pub use host::{Host, HostSpec, HostStatus};
 pub use host_pool::{HostPool, HostPoolSpec, HostPoolStatus};
+pub use karmada_deployment::{KarmadaDeployment, KarmadaDeploymentSpec, KarmadaDeploymentStatus};
 pub use kubernetes_version::{InvalidKubernetesVersion, KubernetesVersion};
 pub use machine::{Machine, MachineSpec, MachineStatus};
 pub use machine_request::{MachineRequest, MachineRequestSpec, MachineRequestStatus};

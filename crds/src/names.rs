@@ -11,6 +11,8 @@ pub const NODE_FIELD_MANAGER: &str = "clusterwright";
 pub const NODE_DRAIN_FIELD_MANAGER: &str = "clusterwright-drain";
 /// Field manager of what Addons apply to clusters.
 pub const ADDON_FIELD_MANAGER: &str = "clusterwright-addon";
+/// Field manager of what Karmada control planes consist of: on their host clusters, and in themselves.
+pub const KARMADA_FIELD_MANAGER: &str = "clusterwright-karmada";
 /// Field manager of the manifests that runs apply to a cluster.
 pub const RUN_FIELD_MANAGER: &str = "clusterwright";
 /// Field manager of the executor's writes.
@@ -46,6 +48,10 @@ pub mod label {
     pub const ADDON: &str = "clusterwright.dev/addon";
     /// The ClusterAddon whose chart a Job installs or uninstalls.
     pub const CLUSTER_ADDON: &str = "clusterwright.dev/cluster-addon";
+    /// The KarmadaDeployment that an object was made for, on its host cluster or in its plane.
+    pub const KARMADA: &str = "clusterwright.dev/karmada";
+    /// The UID of that KarmadaDeployment: by it the objects are found, and told from those of a namesake.
+    pub const KARMADA_UID: &str = "clusterwright.dev/karmada-uid";
     /// The intent of a run, in lower case.
     pub const INTENT: &str = "clusterwright.dev/intent";
 }
@@ -138,6 +144,8 @@ pub mod annotation {
     pub const RESTORE_UID: &str = "clusterwright.dev/restore-uid";
     /// On EtcdBackups that a schedule made: when the backup was due, as a time (RFC 3339).
     pub const SCHEDULED_AT: &str = "clusterwright.dev/scheduled-at";
+    /// On Pods of a Karmada control plane: a digest of the files that they are given, so that others roll them.
+    pub const FILES: &str = "clusterwright.dev/files";
     /// On the operator's probes: what each Host was when it was asked, as JSON
     /// `{"<host>": {"uid": "...", "generation": 1, "claimEpoch": 0}}`.
     pub const PROBED: &str = "clusterwright.dev/probed";
@@ -161,6 +169,8 @@ pub mod finalizer {
     pub const ADDON: &str = "clusterwright.dev/addon-removed";
     /// On ClusterAddons: what was applied to the cluster is removed first, or left there.
     pub const CLUSTER_ADDON: &str = "clusterwright.dev/objects-removed";
+    /// On KarmadaDeployments: the members leave first, and what runs on the host cluster is removed, or left there.
+    pub const KARMADA: &str = "clusterwright.dev/plane-removed";
     /// On EtcdRestores that have begun: what they have on the machines is removed first.
     pub const RESTORE: &str = "clusterwright.dev/restore-ended";
     /// On PlaybookRuns: the Job ends first.
@@ -183,6 +193,12 @@ pub mod condition {
     pub const CONTROL_PLANE_READY: &str = "ControlPlaneReady";
     /// etcd is healthy.
     pub const ETCD_READY: &str = "EtcdReady";
+    /// The API server of a Karmada control plane answers where it is to be reached.
+    pub const API_SERVER_READY: &str = "APIServerReady";
+    /// All other components of a Karmada control plane work, and its APIs and webhooks answer.
+    pub const COMPONENTS_READY: &str = "ComponentsReady";
+    /// Every member of a Karmada control plane has joined, and is reached by it.
+    pub const MEMBERS_READY: &str = "MembersReady";
     /// Every worker is Ready.
     pub const WORKERS_READY: &str = "WorkersReady";
     /// The network plugin works; of a Machine: its Pods reach those of other machines, and the DNS.
@@ -318,6 +334,10 @@ pub fn fetched_keys_secret(cluster: &str) -> String {
 /// Name of the Secret with the leaf certificates of a cluster's etcd.
 pub fn etcd_certificates_secret(cluster: &str) -> String {
     format!("{cluster}-etcd-certificates")
+}
+/// Name of the Secret with the leaf certificates of a Karmada control plane.
+pub fn certificates_secret(plane: &str) -> String {
+    format!("{plane}-certificates")
 }
 /// Name of the Secret with a cluster's administrator kubeconfig.
 pub fn kubeconfig_secret(cluster: &str) -> String {

@@ -9,10 +9,12 @@ pub use table::Reason;
 use crate::names::condition;
 
 /// Conditions that repeat the reason of another one, of a machine, or of a run.
-const SUMMARIES: [&str; 12] = [
+const SUMMARIES: [&str; 14] = [
     condition::READY,
     condition::CONTROL_PLANE_READY,
     condition::ETCD_READY,
+    condition::API_SERVER_READY,
+    condition::COMPONENTS_READY,
     condition::WORKERS_READY,
     condition::MACHINES_READY,
     condition::PROVISIONED,

@@ -6,13 +6,13 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// CEL: a flag's name, without its dashes.
-pub(super) const NAMES_RULE: &str = "self.all(k, k.matches('^[a-z][a-z0-9-]{0,62}$'))";
-pub(super) const NAMES_MESSAGE: &str =
+pub(crate) const NAMES_RULE: &str = "self.all(k, k.matches('^[a-z][a-z0-9-]{0,62}$'))";
+pub(crate) const NAMES_MESSAGE: &str =
     "a flag's name is lower-case letters, digits and -, without the dashes before it: max-requests-inflight";
 
 /// CEL: a feature gate's name.
-pub(super) const GATES_RULE: &str = "self.all(k, k.matches('^[A-Z][A-Za-z0-9]{1,62}$'))";
-pub(super) const GATES_MESSAGE: &str =
+pub(crate) const GATES_RULE: &str = "self.all(k, k.matches('^[A-Z][A-Za-z0-9]{1,62}$'))";
+pub(crate) const GATES_MESSAGE: &str =
     "a feature gate's name is letters and digits, and begins with a capital: MutatingAdmissionPolicy";
 
 /// The value of a flag: printable ASCII, at most 1024 characters.
@@ -31,12 +31,21 @@ pub(super) fn without_typed(fields: &[(&str, &str)]) -> Rule {
 
 /// Refuses flags on which the cluster depends, by their names, or by how these begin.
 pub(super) fn without_owned(names: &[&str], prefixes: &[&str]) -> Rule {
+    refuse("", "self", names, prefixes)
+}
+
+/// The same in a map that may be absent, e.g. `self.extraArgs`.
+pub(crate) fn without_owned_in(map: &str, names: &[&str], prefixes: &[&str]) -> Rule {
+    refuse(&format!("!has({map}) || "), map, names, prefixes)
+}
+
+fn refuse(unless: &str, map: &str, names: &[&str], prefixes: &[&str]) -> Rule {
     let (quoted, beginnings) = (list(names.iter().copied()), list(prefixes.iter().copied()));
     let any_of: Vec<String> = prefixes.iter().map(|prefix| format!("{prefix}*")).collect();
     let all: Vec<&str> = names.iter().copied().chain(any_of.iter().map(String::as_str)).collect();
     let message =
         format!("extraArgs may not have a flag on which the cluster depends; take it out: {}", all.join(", "));
-    Rule::new(format!("self.all(k, !(k in {quoted} || {beginnings}.exists(p, k.startsWith(p))))"))
+    Rule::new(format!("{unless}{map}.all(k, !(k in {quoted} || {beginnings}.exists(p, k.startsWith(p))))"))
         .message(Message::Message(message))
 }
 

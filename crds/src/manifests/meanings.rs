@@ -19,6 +19,10 @@ use crate::etcd_backup::{BackupDeletionPolicy, BackupPhase, VerifyMethod};
 use crate::etcd_restore::RestorePhase;
 use crate::host::{HostKeyPolicy, HostPhase, QuarantineReason};
 use crate::inputs::Severity;
+use crate::karmada_deployment::{
+    ImagePullPolicy, KarmadaDeletionPolicy, KarmadaMemberPhase, KarmadaMode, OnDeselect, ServiceType, SyncMode,
+    UnjoinPolicy,
+};
 use crate::lock::LockMode;
 use crate::machine::{DrainReason, MachinePhase};
 use crate::machine_request::{OnDelete, RequestAnswer, RequestedMachineState};
@@ -53,7 +57,11 @@ pub(super) fn all() -> Vec<Meanings> {
         meanings::<FenceReturned>(),
         meanings::<HostKeyPolicy>(),
         meanings::<HostPhase>(),
+        meanings::<ImagePullPolicy>(),
         meanings::<Intent>(),
+        meanings::<KarmadaDeletionPolicy>(),
+        meanings::<KarmadaMemberPhase>(),
+        meanings::<KarmadaMode>(),
         meanings::<KubeProxyMode>(),
         meanings::<LabelOperator>(),
         meanings::<LockMode>(),
@@ -61,6 +69,7 @@ pub(super) fn all() -> Vec<Meanings> {
         meanings::<MachineSetMode>(),
         meanings::<NetworkPluginName>(),
         meanings::<OnDelete>(),
+        meanings::<OnDeselect>(),
         meanings::<PlannedOperation>(),
         meanings::<QuarantineReason>(),
         meanings::<RecoveryStrategy>(),
@@ -71,12 +80,15 @@ pub(super) fn all() -> Vec<Meanings> {
         meanings::<Role>(),
         meanings::<RunPhase>(),
         meanings::<ServerSideAlgorithm>(),
+        meanings::<ServiceType>(),
         meanings::<Severity>(),
         meanings::<StepPhase>(),
+        meanings::<SyncMode>(),
         meanings::<TaintEffect>(),
         meanings::<TolerationOperator>(),
         meanings::<TopologyManagerPolicy>(),
         meanings::<UnhealthyCondition>(),
+        meanings::<UnjoinPolicy>(),
     ]
 }
 
@@ -155,7 +167,7 @@ mod tests {
     #[test]
     fn kubectl_explain_says_what_each_value_of_an_enum_means() {
         let mut found = Vec::new();
-        for definition in crate::manifests::all() {
+        for definition in crate::manifests::all().into_iter().chain(crate::manifests::to_come()) {
             let definition = serde_json::to_value(&definition).unwrap();
             let schema = &definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
             let kind = definition["spec"]["names"]["kind"].as_str().unwrap_or_default();

@@ -57,7 +57,7 @@ reasons! {
     AllMachinesLost Warning [MACHINES_LOST READY REBUILDING]
         "Neither the API nor any machine of the cluster has answered for `spec.recovery.lostAfterSeconds`."
         "Bring a machine back, or set `spec.recovery.strategy: Rebuild`, which loses the cluster's data unless its etcd is external.";
-    AllReady Normal [CONTROL_PLANE_READY ETCD_READY FULFILLED MACHINES_READY READY WORKERS_READY]
+    AllReady Normal [CONTROL_PLANE_READY ETCD_READY FULFILLED MACHINES_READY MEMBERS_READY READY WORKERS_READY]
         "All that is wanted is there, and Ready."
         "";
     AnsibleFailed Warning []
@@ -78,11 +78,11 @@ reasons! {
     Applied Normal [APPLIED READY]
         "All objects of the Addon are on the cluster as they are wanted."
         "";
-    ApplyFailed Warning [APPLIED READY]
-        "The cluster refused an object of the Addon."
+    ApplyFailed Warning [APPLIED READY UP_TO_DATE]
+        "The cluster refused an object of the Addon, or of the Karmada control plane."
         "Correct what the message says in the source; it is tried again.";
-    Applying Progressing [APPLIED READY]
-        "Objects of the Addon are being applied to the cluster."
+    Applying Progressing [APPLIED READY UP_TO_DATE]
+        "Objects of the Addon, or of the Karmada control plane, are being applied."
         "";
     ArtifactIndexInvalid Warning []
         "The index of the artifact bundle cannot be read."
@@ -194,19 +194,19 @@ reasons! {
     BudgetExhausted Warning [READY REMEDIATION]
         "As many machines as `maxConcurrent` allows are under repair."
         "Nothing: it goes on when one of them is done.";
-    BundleDigestMismatch Warning [APPLIED READY]
+    BundleDigestMismatch Warning [APPLIED READY UP_TO_DATE]
         "A bundle's index, or a file of it, is not the one that was meant; clusters keep what they have."
         "Find out who has changed it, or correct `indexSHA256`.";
-    BundleEntryNotFound Warning [APPLIED READY]
+    BundleEntryNotFound Warning [APPLIED READY UP_TO_DATE]
         "The bundle has no entry of this name, version and kind."
         "Add it with `wright bundle add`, or correct the name or the version.";
-    BundleInvalid Warning [APPLIED READY]
+    BundleInvalid Warning [APPLIED READY UP_TO_DATE]
         "The bundle's index, or an entry of it, cannot be read, or is too large."
         "See the message; make the bundle anew, or split the entry.";
-    BundleNotFetched Warning [APPLIED READY]
+    BundleNotFetched Warning [APPLIED READY UP_TO_DATE]
         "The bundle's server does not answer the operator, or refuses it; clusters keep what they have, and it is asked again."
         "See the message: the URL, the login of `credentialsRef`, the authorities of `caRef`, or the server.";
-    BundleNotSigned Warning [APPLIED READY]
+    BundleNotSigned Warning [APPLIED READY UP_TO_DATE]
         "The entry has no signature of the key that `signedBy` gives."
         "Sign it with `wright bundle add --signing-key`, or find out who has changed it.";
     CIDROverlap Warning [READY]
@@ -278,7 +278,7 @@ reasons! {
     ClusterNameMissing Warning [FAILED]
         "The run changes machines and names no cluster."
         "Make a new run with `spec.clusterName`.";
-    ClusterNotFound Warning [APPLIED COMPLETE FULFILLED HEALTHY HOST_CLAIMED READY SCALING_UP]
+    ClusterNotFound Warning [APPLIED COMPLETE DELETING FULFILLED HEALTHY HOST_CLAIMED READY SCALING_UP UP_TO_DATE]
         "There is no ClusterDeployment of that name in the namespace."
         "Make it, or delete the object that names it.";
     ClusterNotThereYet Progressing [NODE_READY]
@@ -305,6 +305,9 @@ reasons! {
     ComponentChanged Warning []
         "A component in the bundle has changed under the same version."
         "Give the bundle a new version, or restore the file.";
+    ComponentStarting Progressing [READY UP_TO_DATE]
+        "Pods of a component of a Karmada control plane are starting, or it waits for those that start before it."
+        "";
     ComponentUnhealthy Warning [CONTROL_PLANE_HEALTHY READY]
         "A component of the control plane does not work."
         "Look at the component that the message names.";
@@ -461,9 +464,9 @@ reasons! {
     EtcdFragmented Warning []
         "Much of a member's database is still free after it was defragmented."
         "Make it again; the run's log says what was done.";
-    EtcdInUse Warning [READY]
-        "Another ClusterDeployment has the same external etcd with the same prefix."
-        "Give the younger one another `spec.etcd.prefix`, or an etcd of its own.";
+    EtcdInUse Warning [READY UP_TO_DATE]
+        "Another ClusterDeployment or KarmadaDeployment has the same external etcd with the same prefix."
+        "Give the younger one another prefix, or an etcd of its own.";
     EtcdLearnerInTheWay Warning []
         "Another member is still a learner."
         "Let it come to its end, or remove it.";
@@ -557,7 +560,7 @@ reasons! {
     FetchingKeys Progressing [READY]
         "A Job fetches the keys of the backup that the cluster begins with."
         "";
-    FieldConflict Warning [APPLIED READY]
+    FieldConflict Warning [APPLIED READY UP_TO_DATE]
         "Another field manager has set fields of an object otherwise; the object is left as it is."
         "Take the fields out of the source, make the other manager give them up, or set `spec.conflicts: Force`.";
     Forbidden Warning [REACHABLE READY]
@@ -713,8 +716,8 @@ reasons! {
     Killed Warning [FAILED]
         "The run was killed by a person; what it had begun on the machines is not known."
         "Nothing: the next run looks first.";
-    KindNotFound Warning [APPLIED READY]
-        "The cluster has no such kind."
+    KindNotFound Warning [APPLIED READY UP_TO_DATE]
+        "The cluster, or the Karmada control plane, has no such kind."
         "Install its CustomResourceDefinition, by this Addon or by one that it depends on; or correct `apiVersion` and `kind`.";
     KubeProxyMissing Warning []
         "The cluster has no kube-proxy that could be configured."
@@ -851,9 +854,9 @@ reasons! {
     NameNotResolved Warning [REACHABLE READY]
         "The API's name is not resolved."
         "Correct the DNS of the metadata cluster, or the kubeconfig's server.";
-    NameTaken Warning [COMPLETE FAILED]
-        "An object of the run's name is there and is not the run's."
-        "Delete that object.";
+    NameTaken Warning [COMPLETE FAILED READY UP_TO_DATE]
+        "An object of the run's name is there and is not the run's; or something else has the name or the namespace of a Karmada control plane."
+        "Delete that object, or give the KarmadaDeployment what the message says.";
     NetworkFailed Warning []
         "The network plugin could not be set up on the machine."
         "See the message and the run's log.";
@@ -947,7 +950,7 @@ reasons! {
     NoneSeen Normal [CERTIFICATES_VALID]
         "The kubeconfig holds no certificates."
         "";
-    NoneWanted Normal [WORKERS_READY]
+    NoneWanted Normal [MEMBERS_READY WORKERS_READY]
         "No worker is wanted."
         "";
     NotClean Warning []
@@ -1025,9 +1028,9 @@ reasons! {
     ObjectProgressing Progressing [HEALTHY READY]
         "An object of the Addon is not healthy yet."
         "";
-    ObjectTaken Warning [APPLIED READY]
-        "Another Addon has the same object on this cluster."
-        "Take it out of one of the two.";
+    ObjectTaken Warning [APPLIED READY UP_TO_DATE]
+        "Another Addon has the same object on this cluster, or it was not made for this Karmada control plane."
+        "Take it out of one of the two, or delete the object that the message names.";
     ObjectUndecodable Warning [ON_HOLD]
         "An object that the cluster is decided by cannot be decoded: nothing is done until it can."
         "Correct the object and field that the message names.";
@@ -1055,7 +1058,7 @@ reasons! {
     OutOfMemory Warning [COMPLETE FAILED]
         "The executor ran out of memory."
         "Look for a LimitRange of the namespace; it is tried again.";
-    PKIMissing Warning [READY]
+    PKIMissing Warning [READY UP_TO_DATE]
         "The cluster's Secret of keys is not there."
         "Restore the Secret from a backup; the message names it.";
     PackageNotFound Warning []
@@ -1070,6 +1073,15 @@ reasons! {
     Pinned Normal [HOST_KEY_VERIFIED]
         "The host key is the pinned one."
         "";
+    PlaneDetached Normal [DELETING]
+        "The Karmada control plane and its members stay as they are."
+        "";
+    PlaneRemoved Normal [DELETING]
+        "All that a Karmada control plane had on its host cluster is removed, but for its namespace and the volumes of its etcd."
+        "";
+    PlaneUnreachable Warning [DELETING MEMBERS_READY READY UP_TO_DATE]
+        "The API server of a Karmada control plane does not answer at its endpoint."
+        "Look at what the message says; reach `status.endpoint` from where the operator runs.";
     PlaybookInvalid Warning [COMPLETE FAILED]
         "A custom playbook cannot be used."
         "Correct the place that the message names.";
@@ -1136,7 +1148,7 @@ reasons! {
     Provisioning Progressing [PROVISIONED READY]
         "The machine is being made part of its cluster."
         "";
-    Pruning Progressing [APPLIED READY]
+    Pruning Progressing [APPLIED READY UP_TO_DATE]
         "Objects that have left the source are being deleted."
         "";
     QueryingMachines Progressing [DELETING LOCK_AVAILABLE]
@@ -1198,6 +1210,9 @@ reasons! {
         "";
     RemovingObjects Progressing [APPLIED READY]
         "What was applied to the cluster is being deleted."
+        "";
+    RemovingPlane Progressing [DELETING]
+        "What a Karmada control plane has on its host cluster is being deleted."
         "";
     RenewalFailed Warning [CERTIFICATES_VALID]
         "The certificates of a machine are due to be renewed, and could not be."
@@ -1331,7 +1346,7 @@ reasons! {
     SecretMissing Warning []
         "A Secret that the run needs is not among its inputs."
         "See the message; it is tried again.";
-    SecretNotFound Warning [APPLIED AUTHORITIES_ROTATED COMPLETE REACHABLE READY]
+    SecretNotFound Warning [APPLIED AUTHORITIES_ROTATED COMPLETE REACHABLE READY UP_TO_DATE]
         "A Secret that the spec names is not there, or lacks a key."
         "Make it; the message says which key.";
     SecretsNotRewritten Warning []
@@ -1346,6 +1361,9 @@ reasons! {
     ServiceOutdated Warning []
         "A service still runs with its old settings."
         "Nothing: it is tried again.";
+    SettingUnknown Warning [READY UP_TO_DATE]
+        "A feature gate or a flag is given that this version of Karmada does not have."
+        "Correct the field that the message names.";
     SettingsNotKnown Progressing [UP_TO_DATE]
         "Whether a change of the spec is on the machines is not known."
         "";
@@ -1481,6 +1499,9 @@ reasons! {
     UninstallFailed Warning [APPLIED READY]
         "Helm could not uninstall the release; it is tried again."
         "See the message and the log of the Job.";
+    UnjoiningMembers Progressing [DELETING]
+        "Members are leaving a Karmada control plane."
+        "";
     Unknown Warning []
         "What became of the run is not known."
         "Nothing: the next attempt finds out from the machines.";
@@ -1532,9 +1553,9 @@ reasons! {
     Verified Normal [VERIFIED]
         "The stored backup was verified: it is what was written."
         "";
-    VersionSkewNotAllowed Warning [READY]
-        "The Kubernetes version that is wanted is more than one minor above that of a machine, or below it."
-        "Set `spec.kubernetesVersion` to what the message says; one that is too high is raised again when all machines have that.";
+    VersionSkewNotAllowed Warning [READY UP_TO_DATE]
+        "The Kubernetes version that is wanted is more than one minor above that of a machine, or below it; or controllers do not fit to their API server."
+        "Set the version to what the message says; one that is too high is raised again when all machines have that.";
     Waiting Progressing [PROGRESSING READY REMEDIATION]
         "It goes on by itself later."
         "";
@@ -1550,6 +1571,9 @@ reasons! {
     WaitingForContent Progressing [APPLIED HEALTHY READY]
         "The content of the revision is not there."
         "Edit the Addon: its content is written anew.";
+    WaitingForEndpoint Progressing [READY UP_TO_DATE]
+        "The API server of a Karmada control plane has no address yet at which it is to be reached."
+        "";
     WaitingForHooks Progressing [DELETING]
         "Hooks are played before the machine is drained."
         "";
@@ -1568,6 +1592,9 @@ reasons! {
     WaitingForMachines Progressing [DELETING]
         "The cluster is being deleted: its Machines are leaving."
         "";
+    WaitingForMembers Progressing [MEMBERS_READY READY]
+        "Members are still joining a Karmada control plane, or are not reached by it."
+        "See `status.members`.";
     WaitingForNode Progressing [READY REMEDIATION]
         "The machine was treated; its Node is waited for."
         "";

@@ -34,6 +34,7 @@ pub mod host_pool;
 pub mod inputs;
 pub mod int_or_percent;
 pub mod job;
+pub mod karmada_deployment;
 pub mod leader;
 pub mod lifecycle;
 pub mod lock;

@@ -1,0 +1,130 @@
+//! How it stands with a plane.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::members::SyncMode;
+use crate::references::LocalRef;
+
+/// How it stands with a plane.
+#[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct KarmadaDeploymentStatus {
+    /// The `metadata.generation` that this status speaks of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub observed_generation: Option<i64>,
+    /// One sentence: what is done, what it waits for, or what is wrong.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 1024))]
+    pub message: Option<String>,
+    /// The version of Karmada that all components had last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 64))]
+    pub version: Option<String>,
+    /// URL of the plane's API server, as members and administrators reach it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 300))]
+    pub endpoint: Option<String>,
+    /// The Secret with the administrator's kubeconfig.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kubeconfig_ref: Option<LocalRef>,
+    /// When the first of the plane's certificates ends.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub certificates_expire_at: Option<Time>,
+    /// The components, in the order in which they start.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 16), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
+    pub components: Vec<KarmadaComponentStatus>,
+    /// The members, by name; also those that leave.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 1024), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
+    pub members: Vec<KarmadaMemberStatus>,
+    /// How many members there are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub member_counts: Option<MemberCounts>,
+    /// `Ready`, `EtcdReady`, `APIServerReady`, `ComponentsReady`, `MembersReady`, `UpToDate`; `Deleting` while
+    /// it is so.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 12), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
+    pub conditions: Vec<Condition>,
+}
+
+/// A component as it runs.
+#[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct KarmadaComponentStatus {
+    /// E.g. `etcd`, `kube-apiserver`, `karmada-scheduler`.
+    #[schemars(length(max = 63))]
+    pub name: String,
+    /// The version that its Pods are made with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 64))]
+    pub version: Option<String>,
+    /// Pods that are wanted.
+    #[serde(default)]
+    pub replicas: i32,
+    /// Pods that are ready.
+    #[serde(default)]
+    pub ready_replicas: i32,
+}
+
+/// How far a member is, for people; no controller decides by it.
+#[derive(Serialize, Deserialize, Clone, Copy, Debug, Default, PartialEq, Eq, JsonSchema)]
+pub enum KarmadaMemberPhase {
+    /// It has not begun to join.
+    #[default]
+    Waiting,
+    /// It joins.
+    Joining,
+    /// It is a member, and Karmada reaches it.
+    Joined,
+    /// It is a member, and Karmada does not reach it.
+    Lost,
+    /// It leaves.
+    Leaving,
+    /// It neither joins nor leaves until somebody acts.
+    Blocked,
+}
+
+/// A member as it is seen.
+#[derive(Serialize, Deserialize, Clone, Debug, PartialEq, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct KarmadaMemberStatus {
+    /// Its name in the plane.
+    #[schemars(length(max = 48))]
+    pub name: String,
+    /// Who carries objects to it.
+    pub sync_mode: SyncMode,
+    /// The Cluster that it is, where it joined by itself or by `clusterRef`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cluster_ref: Option<LocalRef>,
+    /// UID of its namespace `kube-system`: its identity.
+    #[serde(default, rename = "clusterUID", skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 64))]
+    pub cluster_uid: Option<String>,
+    /// How far it is.
+    #[serde(default)]
+    pub phase: KarmadaMemberPhase,
+    /// Why, CamelCase.
+    #[schemars(length(max = 64))]
+    pub reason: String,
+    /// Why, in one sentence.
+    #[schemars(length(max = 512))]
+    pub message: String,
+    /// Since when it is in this phase.
+    pub since: Time,
+}
+
+/// How many members.
+#[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct MemberCounts {
+    /// Members there are to be.
+    pub total: i32,
+    /// Members that Karmada reaches.
+    pub ready: i32,
+    /// `ready/total`, for the column.
+    #[schemars(length(max = 32))]
+    pub summary: String,
+}

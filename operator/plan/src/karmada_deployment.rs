@@ -1,0 +1,187 @@
+//! KarmadaDeployment: a Karmada control plane as Pods of a host cluster. What it consists of is a list of objects, on
+//! the host and in the plane itself; each belongs to a stage, and a stage begins once all before it are as they are
+//! wanted and work. The same order installs a plane, repairs it, and rolls a change through it.
+
+mod action;
+mod component;
+mod deletion;
+mod endpoint;
+mod files;
+mod leaves;
+mod material;
+pub mod names;
+mod observed;
+pub mod pki;
+mod place;
+mod pod;
+mod programs;
+mod progress;
+mod release;
+pub mod removal;
+mod spec_problem;
+mod status;
+mod wanted;
+
+use crds::names::{finalizer, pki_secret};
+use crds::{ObjectExt, Reason};
+use serde_json::{Value, json};
+
+use crate::addon::Problem;
+use crate::message::count;
+use crate::{Next, Plan};
+pub use action::{Action, Planned};
+pub use component::Component;
+pub use endpoint::endpoint;
+pub use leaves::{LeafWanted, leaves};
+pub use material::{Files, Material, Source, sources};
+pub use observed::{Contact, HostFacts, HostSeen, Observed, PlaneSeen};
+pub use place::{Manifest, Place, Stage, Wanted};
+use progress::{StageReport, progress, unreachable};
+pub use release::{DEFINITIONS, RELEASES, Release};
+use status::Found;
+pub use wanted::wanted;
+
+/// How often a plane at rest is compared with what is wanted, in seconds.
+const RESYNC_SECONDS: u64 = 300;
+/// How often it is looked how far something is, in seconds.
+const LOOK_AGAIN_SECONDS: u64 = 5;
+
+/// The entry of the bundle that has a plane's CustomResourceDefinitions, of the kind `manifests`.
+pub const DEFINITIONS_ENTRY: &str = "karmada-crds";
+
+/// A Lease by which a component of the plane is led: the component, and the Lease's namespace and name in the plane.
+pub type LeaderLease = (Component, &'static str, &'static str);
+
+/// The Leases to look at.
+pub const LEASES: [LeaderLease; 4] = [
+    (Component::KubeControllerManager, "kube-system", "kube-controller-manager"),
+    (Component::Scheduler, names::PLANE_NAMESPACE, "karmada-scheduler"),
+    (Component::ControllerManager, names::PLANE_NAMESPACE, "karmada-controller-manager"),
+    (Component::Descheduler, names::PLANE_NAMESPACE, "karmada-descheduler"),
+];
+
+/// A policy that is created by a dry run: both webhooks are asked, and nothing is written.
+pub fn trial_policy() -> Value {
+    json!({
+        "apiVersion": "policy.karmada.io/v1alpha1", "kind": "PropagationPolicy",
+        "metadata": { "name": "clusterwright-trial", "namespace": "default" },
+        "spec": { "resourceSelectors": [{ "apiVersion": "v1", "kind": "ConfigMap", "name": "clusterwright-trial" }] },
+    })
+}
+
+/// Decides.
+pub fn plan(observed: &Observed<'_>) -> Planned {
+    if observed.object.is_deleting() {
+        let deletion::Deleting { actions, next, told } = deletion::plan(observed);
+        let status = status::deleting(observed, &told);
+        return Plan { actions, status, next, waits_for: Some(told.message) };
+    }
+    let wanted = wanted(observed.object, observed.material, observed.crds.unwrap_or_default());
+    let reports = progress(observed, &wanted);
+    let mut work = work(observed, &wanted, &reports);
+    if observed.object.spec.paused && !work.actions.is_empty() {
+        work.pause();
+    }
+    let has_work = !work.actions.is_empty();
+    let found = Found { wanted: &wanted, reports: &reports, before: work.before, outdated: work.outdated };
+    let status = status::status(observed, &found);
+    let is_ready = crds::conditions::is_true(&status.conditions, crds::names::condition::READY);
+    let next = Next::after_seconds(if is_ready && !has_work { RESYNC_SECONDS } else { LOOK_AGAIN_SECONDS });
+    let waits_for = status.message.clone().filter(|_| !is_ready);
+    Plan { actions: work.actions, status, next, waits_for }
+}
+
+/// What is to be done.
+#[derive(Default)]
+struct Work {
+    actions: Vec<Action>,
+    before: Option<Problem>,
+    outdated: Option<Problem>,
+}
+
+impl Work {
+    /// Nothing can be done.
+    fn stopped(problem: Problem) -> Self {
+        Self { before: Some(problem), ..Self::default() }
+    }
+
+    /// It is not done yet.
+    fn pause(&mut self) {
+        let changes = count(std::mem::take(&mut self.actions).len(), "change");
+        let message = format!("paused: {changes} to be made once spec.paused is false");
+        let paused = Some(Problem { reason: Reason::Paused, message });
+        if self.before.is_some() { self.before = paused } else { self.outdated = paused }
+    }
+
+    /// This comes before all stages.
+    fn first(action: Action, message: &str) -> Self {
+        let problem = Problem { reason: Reason::Applying, message: message.to_owned() };
+        Self { actions: vec![action], before: Some(problem), outdated: None }
+    }
+}
+
+fn work(observed: &Observed<'_>, wanted: &[Wanted], reports: &[StageReport]) -> Work {
+    let object = observed.object;
+    if let Some(problem) = spec_problem::find(observed) {
+        return Work::stopped(problem);
+    }
+    match observed.host {
+        Contact::Made(_) => {}
+        Contact::Lost(why) => return Work::stopped(unreachable(observed, Place::Host, Some(why))),
+        Contact::NotMade => return Work::stopped(unreachable(observed, Place::Host, None)),
+    }
+    if !object.has_finalizer(finalizer::KARMADA) {
+        return Work::first(Action::AddFinalizer, "beginning");
+    }
+    if observed.material.keys.is_none() {
+        return match was_made(observed) {
+            true => Work::stopped(Problem { reason: Reason::PKIMissing, message: pki::missing(object) }),
+            false => Work::first(Action::MakeKeys, &format!("making Secret {}", pki_secret(object.name()))),
+        };
+    }
+    prepare(observed, reports).unwrap_or_else(|| {
+        let removal = removal::removal(observed, wanted);
+        let open = reports.iter().find(|report| !report.is_done());
+        let mut actions = removal.actions;
+        actions.extend(open.into_iter().flat_map(|report| report.writes.clone()));
+        let outdated = removal.left.first().map(|first| Problem {
+            reason: Reason::Pruning,
+            message: format!("removing {first}, {} left that are wanted no more", count(removal.left.len(), "object")),
+        });
+        Work { actions, before: None, outdated }
+    })
+}
+
+/// What the stages need: Services, whose names and addresses certificates are for, and then these.
+fn prepare(observed: &Observed<'_>, reports: &[StageReport]) -> Option<Work> {
+    let object = observed.object;
+    let foundation = reports.first().filter(|report| report.stage == Stage::Foundation && !report.writes.is_empty());
+    if observed.facts.service.is_none() {
+        let actions = foundation.map(|report| report.writes.clone()).unwrap_or_default();
+        let waits = reports.first().and_then(StageReport::waits_for).unwrap_or_else(|| Problem {
+            reason: Reason::Applying,
+            message: format!("applying Service {}", names::api_server_service(object)),
+        });
+        return Some(Work { actions, before: Some(waits), outdated: None });
+    }
+    let server = match endpoint(object, observed.facts) {
+        Ok(server) => server,
+        Err(message) => return Some(Work::stopped(Problem { reason: Reason::WaitingForEndpoint, message })),
+    };
+    if observed.material.leaves_due {
+        let wanted = leaves(object, observed.facts);
+        return Some(Work::first(Action::IssueCertificates(wanted), "issuing certificates"));
+    }
+    (observed.kubeconfig != Some(server.as_str()))
+        .then(|| Work::first(Action::MakeKubeconfig { server }, "making the administrator's kubeconfig"))
+}
+
+/// Whether the plane may have been made with keys that are gone.
+fn was_made(observed: &Observed<'_>) -> bool {
+    let has_run = observed.object.status.as_ref().is_some_and(|status| status.kubeconfig_ref.is_some());
+    let Contact::Made(host) = observed.host else { return true };
+    has_run || host.listed.iter().any(|live| live["kind"] == "Deployment" || live["kind"] == "StatefulSet")
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,50 @@
+//! What the planner of KarmadaDeployments answers.
+
+use crds::KarmadaDeploymentStatus;
+use crds::cluster_addon::AppliedObject;
+
+use super::leaves::LeafWanted;
+use super::place::{Manifest, Place};
+use crate::Plan;
+use crate::cluster_addon::Deletion;
+
+/// What to do.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Action {
+    /// Put the finalizer on the KarmadaDeployment.
+    AddFinalizer,
+    /// Make the authorities and keys of `pki::TABLE` in the Secret `<name>-pki`.
+    MakeKeys,
+    /// Make these certificates, or keep those that still do, and no others, in the Secret `<name>-certificates`.
+    IssueCertificates(Vec<LeafWanted>),
+    /// Make the administrator's kubeconfig for this server in the Secret `<name>-kubeconfig`.
+    MakeKubeconfig {
+        /// `https://host:port`.
+        server: String,
+    },
+    /// Apply an object by server-side apply.
+    Apply {
+        /// Where.
+        place: Place,
+        /// Its place among the objects of `wanted()` there.
+        index: usize,
+        /// The object.
+        object: AppliedObject,
+        /// What is applied.
+        manifest: Box<Manifest>,
+        /// Whether fields are taken over from others.
+        force: bool,
+    },
+    /// Delete an object.
+    Delete {
+        /// Where.
+        place: Place,
+        /// Which.
+        deletion: Deletion,
+    },
+    /// Take the finalizer away.
+    RemoveFinalizer,
+}
+
+/// The plan of a KarmadaDeployment.
+pub type Planned = Plan<Action, KarmadaDeploymentStatus>;

@@ -1,0 +1,157 @@
+//! The files that a component is given: in a Secret of its own, so that none has what another one's are for.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use crds::KarmadaDeployment;
+use serde_json::{Value, json};
+
+use super::component::Component;
+use super::endpoint::PORT;
+use super::material::Material;
+use super::names::{api_server_service, component_name, full_host_name, labels};
+use crate::naming::short_hash;
+
+/// Where the files of a component are in its container.
+pub(super) const DIRECTORY: &str = "/etc/karmada";
+
+/// A file: its path below [`DIRECTORY`], and its content.
+pub(super) struct File {
+    path: String,
+    content: Vec<u8>,
+}
+
+impl File {
+    /// Its key in the Secret.
+    fn key(&self) -> String {
+        self.path.replace('/', ".")
+    }
+}
+
+/// Where the content of a file is.
+enum Origin<'a> {
+    /// An entry of the authorities and keys.
+    Keys(&'a str),
+    /// A file of the certificates.
+    Leaf(String),
+    /// A key of the Secret of an external etcd.
+    Etcd(&'a str),
+    Kubeconfig,
+}
+
+/// The files of a component; none: one of them is not there yet.
+pub(super) fn files(object: &KarmadaDeployment, material: &Material, component: Component) -> Option<Vec<File>> {
+    let origins = origins(object, component);
+    origins
+        .into_iter()
+        .map(|(path, origin)| Some(File { path, content: read(object, material, component, &origin)? }))
+        .collect()
+}
+
+/// A path in [`DIRECTORY`] as flags have it.
+pub(super) fn path(file: &str) -> String {
+    format!("{DIRECTORY}/{file}")
+}
+
+/// The Secret with these files.
+pub(super) fn secret(object: &KarmadaDeployment, component: Component, files: &[File]) -> Value {
+    let data: serde_json::Map<String, Value> =
+        files.iter().map(|file| (file.key(), json!(STANDARD.encode(&file.content)))).collect();
+    json!({
+        "apiVersion": "v1", "kind": "Secret", "type": "Opaque",
+        "metadata": {
+            "name": component_name(object, component), "namespace": object.spec.host_namespace, "labels": labels(object),
+        },
+        "data": data,
+    })
+}
+
+/// The volume that has them under their paths.
+pub(super) fn volume(object: &KarmadaDeployment, component: Component, files: &[File]) -> Value {
+    let items: Vec<Value> = files.iter().map(|file| json!({ "key": file.key(), "path": file.path })).collect();
+    let secret = component_name(object, component);
+    // Their group is that of the Pod, whose user is not root.
+    json!({ "name": "files", "secret": { "secretName": secret, "defaultMode": 0o440, "items": items } })
+}
+
+/// What changes when one of them does.
+pub(super) fn digest(files: &[File]) -> String {
+    let parts: Vec<String> =
+        files.iter().flat_map(|file| [file.path.clone(), STANDARD.encode(&file.content)]).collect();
+    short_hash(&parts.iter().map(String::as_str).collect::<Vec<_>>(), 16)
+}
+
+fn read(object: &KarmadaDeployment, material: &Material, component: Component, origin: &Origin<'_>) -> Option<Vec<u8>> {
+    let found = match origin {
+        Origin::Keys(name) => material.keys.as_ref()?.get(name)?,
+        Origin::Leaf(name) => material.leaves.get(name)?,
+        Origin::Etcd(key) => material.secrets.get(&object.spec.etcd.external.as_ref()?.secret_ref.name)?.get(key)?,
+        Origin::Kubeconfig => return Some(kubeconfig(object, component).into_bytes()),
+    };
+    Some(found.to_vec())
+}
+
+fn origins<'a>(object: &KarmadaDeployment, component: Component) -> Vec<(String, Origin<'a>)> {
+    let suffix = component.suffix();
+    let mut origins: Vec<(String, Origin<'a>)> = Vec::new();
+    let mut pair = |stem: &str| {
+        let names = ["crt", "key"].map(|ending| format!("{stem}.{ending}"));
+        origins.extend(names.map(|name| (format!("pki/{name}"), Origin::Leaf(name))));
+    };
+    match component {
+        Component::Etcd => ["etcd-server", "etcd-peer"].iter().for_each(|stem| pair(stem)),
+        Component::ApiServer => ["apiserver", "front-proxy-client"].iter().for_each(|stem| pair(stem)),
+        _ => pair(&format!("{suffix}-client")),
+    }
+    if component.serves_plane() {
+        pair(suffix);
+    }
+    if component.uses_etcd() && object.spec.etcd.external.is_none() {
+        pair(&format!("{suffix}-etcd-client"));
+    }
+    let mut key = |path: &str, name| origins.push((path.to_owned(), Origin::Keys(name)));
+    match component {
+        Component::Etcd => {}
+        Component::ApiServer => {
+            for name in ["ca.crt", "front-proxy-ca.crt", "sa.key", "sa.pub"] {
+                key(&format!("pki/{name}"), name);
+            }
+            key("encryption.yaml", "encryption.yaml");
+        }
+        Component::KubeControllerManager => {
+            ["ca.crt", "sa.key"].iter().for_each(|name| key(&format!("pki/{name}"), name))
+        }
+        _ => key("pki/ca.crt", "ca.crt"),
+    }
+    match &object.spec.etcd.external {
+        Some(_) if component.uses_etcd() => {
+            origins.push(("pki/etcd/ca.crt".to_owned(), Origin::Etcd("ca.crt")));
+            for (ending, name) in [("crt", "tls.crt"), ("key", "tls.key")] {
+                origins.push((format!("pki/{suffix}-etcd-client.{ending}"), Origin::Etcd(name)));
+            }
+        }
+        None if component.uses_etcd() || component == Component::Etcd => {
+            origins.push(("pki/etcd/ca.crt".to_owned(), Origin::Keys("etcd-ca.crt")));
+        }
+        _ => {}
+    }
+    if component.has_kubeconfig() {
+        origins.push(("kubeconfig".to_owned(), Origin::Kubeconfig));
+    }
+    origins
+}
+
+/// The kubeconfig of a component, which reaches the API server by its Service. JSON is YAML.
+fn kubeconfig(object: &KarmadaDeployment, component: Component) -> String {
+    let (name, suffix) = (component.name(), component.suffix());
+    let server = format!("https://{}:{PORT}", full_host_name(object, &api_server_service(object)));
+    json!({
+        "apiVersion": "v1", "kind": "Config", "current-context": "plane",
+        "clusters": [{ "name": "plane", "cluster": { "server": server, "certificate-authority": path("pki/ca.crt") } }],
+        "contexts": [{ "name": "plane", "context": { "cluster": "plane", "user": name } }],
+        "users": [{ "name": name, "user": {
+            "client-certificate": path(&format!("pki/{suffix}-client.crt")),
+            "client-key": path(&format!("pki/{suffix}-client.key")),
+        } }],
+    })
+    .to_string()
+}

@@ -1,0 +1,141 @@
+//! The certificates of a plane: who signs each, whose it is, and which names it is for.
+
+use std::collections::BTreeSet;
+use std::net::{IpAddr, Ipv4Addr};
+
+use crds::KarmadaDeployment;
+
+use super::component::Component;
+use super::endpoint::service_names;
+use super::names::{PLANE_NAMESPACE, api_server_service, component_name, etcd_peers, full_host_name, host_name};
+use super::observed::HostFacts;
+use crate::rotation::Subject;
+
+/// A certificate that is wanted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LeafWanted {
+    /// What the names of its files begin with: `.crt` and `.key` follow.
+    pub stem: String,
+    /// The authority that signs it.
+    pub signer: Subject,
+    /// Its common name.
+    pub common_name: String,
+    /// Its organization: the group of a client.
+    pub organization: Option<&'static str>,
+    /// DNS names that it is for, sorted.
+    pub dns_names: Vec<String>,
+    /// IP addresses that it is for, sorted.
+    pub addresses: Vec<IpAddr>,
+    /// True: for servers. False: for clients only.
+    pub serves: bool,
+}
+
+/// The certificates of the plane. They follow from the spec and from what the host says of the API server's Service:
+/// once that has another address, they are made anew.
+pub fn leaves(object: &KarmadaDeployment, facts: &HostFacts) -> Vec<LeafWanted> {
+    let spec = &object.spec;
+    let mut leaves = vec![
+        server("apiserver", Subject::Ca, "kube-apiserver", api_server_names(object, facts)),
+        client("front-proxy-client", Subject::FrontProxyCa, "front-proxy-client", None),
+    ];
+    if let Some(local) = spec.etcd.local() {
+        let names = etcd_names(object, local.replicas);
+        leaves.push(server("etcd-server", Subject::EtcdCa, "etcd", names.clone()));
+        leaves.push(server("etcd-peer", Subject::EtcdCa, "etcd", names));
+    }
+    for component in Component::ALL.into_iter().filter(|component| component.replicas(spec).is_some()) {
+        let suffix = component.suffix();
+        if component.uses_etcd() && spec.etcd.external.is_none() {
+            let common_name = format!("karmada-{suffix}-etcd-client");
+            leaves.push(client(&format!("{suffix}-etcd-client"), Subject::EtcdCa, &common_name, None));
+        }
+        let user = format!("system:karmada:{suffix}");
+        if component.has_kubeconfig() {
+            leaves.push(client(&format!("{suffix}-client"), Subject::Ca, &user, Some("system:masters")));
+        }
+        if component.serves_plane() {
+            leaves.push(server(suffix, Subject::Ca, &user, serving_names(object, component)));
+        }
+    }
+    leaves
+}
+
+impl Component {
+    /// Whether it reads and writes etcd by itself.
+    pub(super) const fn uses_etcd(self) -> bool {
+        matches!(self, Self::ApiServer | Self::AggregatedApiServer | Self::Search)
+    }
+
+    /// Whether it is a client of the plane's API server.
+    pub(super) const fn has_kubeconfig(self) -> bool {
+        !matches!(self, Self::Etcd | Self::ApiServer)
+    }
+
+    /// Whether the plane's API server asks it.
+    pub(super) const fn serves_plane(self) -> bool {
+        matches!(self, Self::AggregatedApiServer | Self::Webhook | Self::Search | Self::MetricsAdapter)
+    }
+}
+
+fn client(stem: &str, signer: Subject, common_name: &str, organization: Option<&'static str>) -> LeafWanted {
+    let common_name = common_name.to_owned();
+    let (dns_names, addresses) = (Vec::new(), Vec::new());
+    LeafWanted { stem: stem.to_owned(), signer, common_name, organization, dns_names, addresses, serves: false }
+}
+
+fn server(stem: &str, signer: Subject, common_name: &str, names: Vec<String>) -> LeafWanted {
+    let own = [IpAddr::from(Ipv4Addr::LOCALHOST)];
+    let addresses: BTreeSet<IpAddr> = names.iter().filter_map(|name| name.parse().ok()).chain(own).collect();
+    let is_name = |name: &String| name.parse::<IpAddr>().is_err();
+    let dns_names: BTreeSet<String> = names.into_iter().filter(is_name).chain(["localhost".to_owned()]).collect();
+    LeafWanted {
+        stem: stem.to_owned(),
+        signer,
+        common_name: common_name.to_owned(),
+        organization: None,
+        dns_names: dns_names.into_iter().collect(),
+        addresses: addresses.into_iter().collect(),
+        serves: true,
+    }
+}
+
+/// The API server's: as Pods of the plane's own network would call it, as it is called on the host, and as it is
+/// reached from outside.
+fn api_server_names(object: &KarmadaDeployment, facts: &HostFacts) -> Vec<String> {
+    let (spec, service) = (&object.spec, api_server_service(object));
+    let own = ["kubernetes", "kubernetes.default", "kubernetes.default.svc"].map(str::to_owned);
+    let mut names: Vec<String> = own.into();
+    names.push(format!("kubernetes.default.svc.{}", spec.host_dns_domain));
+    names.extend(first_address(&spec.api_server.service_subnet));
+    names.extend([service.clone(), host_name(object, &service), full_host_name(object, &service)]);
+    names.extend(service_names(facts));
+    names.extend(spec.api_server.load_balancer_apiserver_ip.clone());
+    names.extend(spec.api_server.cert_sans.iter().cloned());
+    names
+}
+
+/// The first address of a network, which the Service `kubernetes` has.
+fn first_address(subnet: &str) -> Option<String> {
+    let (address, length) = subnet.split_once('/')?;
+    let (address, length): (Ipv4Addr, u32) = (address.parse().ok()?, length.parse().ok()?);
+    let mask = u32::MAX.checked_shl(32_u32.checked_sub(length)?).unwrap_or_default();
+    Some(Ipv4Addr::from((u32::from(address) & mask) + 1).to_string())
+}
+
+fn etcd_names(object: &KarmadaDeployment, replicas: i32) -> Vec<String> {
+    let service = component_name(object, Component::Etcd);
+    let members = (0..replicas).map(|ordinal| etcd_member_name(object, ordinal));
+    members.chain([host_name(object, &service), full_host_name(object, &service)]).collect()
+}
+
+/// DNS name of a member of etcd: each is named, since etcd looks its peers' names up.
+pub(super) fn etcd_member_name(object: &KarmadaDeployment, ordinal: i32) -> String {
+    format!("{}-{ordinal}.{}", component_name(object, Component::Etcd), full_host_name(object, &etcd_peers(object)))
+}
+
+/// The API server verifies a webhook by its name on the host, and an API by that of its Service in the plane.
+fn serving_names(object: &KarmadaDeployment, component: Component) -> Vec<String> {
+    let service = component_name(object, component);
+    let (short, full) = (host_name(object, &service), full_host_name(object, &service));
+    vec![short, full, format!("{}.{PLANE_NAMESPACE}.svc", component.name())]
+}

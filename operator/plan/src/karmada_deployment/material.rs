@@ -1,0 +1,76 @@
+//! What is secret: keys, certificates, and Secrets that people give.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use crds::{KarmadaDeployment, ObjectExt};
+use jiff::Timestamp;
+
+/// Files by their names. Their content is not printed.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct Files(pub BTreeMap<String, Vec<u8>>);
+
+impl Files {
+    /// The content of one.
+    pub fn get(&self, name: &str) -> Option<&[u8]> {
+        self.0.get(name).map(Vec::as_slice)
+    }
+}
+
+impl fmt::Debug for Files {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.0.keys()).finish()
+    }
+}
+
+/// What is secret.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Material {
+    /// The authorities and keys of the Secret `<name>-pki` (`pki::TABLE`): `ca.crt`, `front-proxy-ca.crt` and
+    /// `etcd-ca.crt` with all that is trusted, `sa.key`, `sa.pub`; and `encryption.yaml`, the EncryptionConfiguration.
+    /// No key of an authority. `None`: the Secret is not there.
+    pub keys: Option<Files>,
+    /// The certificates of the Secret `<name>-certificates`: `<stem>.crt` and `<stem>.key` of each of `leaves()`.
+    pub leaves: Files,
+    /// Whether one of `leaves()` is missing there, is for other names, or is to be renewed.
+    pub leaves_due: bool,
+    /// When the first of them ends.
+    pub first_end: Option<Timestamp>,
+    /// The Secrets of `sources()` that are there, by their names.
+    pub secrets: BTreeMap<String, Files>,
+}
+
+/// A Secret in the object's namespace that the spec refers to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Source {
+    /// Its name.
+    pub name: String,
+    /// The field that refers to it.
+    pub field: &'static str,
+    /// The keys that it must have.
+    pub keys: &'static [&'static str],
+}
+
+/// The Secrets that are to be read.
+pub fn sources(object: &KarmadaDeployment) -> Vec<Source> {
+    let spec = &object.spec;
+    let etcd = spec.etcd.external.iter().map(|external| Source {
+        name: external.secret_ref.name.clone(),
+        field: "spec.etcd.external.secretRef",
+        keys: &["ca.crt", "tls.crt", "tls.key"],
+    });
+    let pull = spec.images.pull_secret_refs.iter().map(|reference| Source {
+        name: reference.name.clone(),
+        field: "spec.images.pullSecretRefs",
+        keys: &[PULL_SECRET_KEY],
+    });
+    etcd.chain(pull).collect()
+}
+
+/// The key of a Secret with which images are pulled.
+pub(super) const PULL_SECRET_KEY: &str = ".dockerconfigjson";
+
+/// Name of the copy on the host of a Secret with which images are pulled.
+pub(super) fn pull_secret(object: &KarmadaDeployment, name: &str) -> String {
+    format!("{}-pull-{name}", object.name())
+}

@@ -1,0 +1,67 @@
+//! Names and labels of what a plane consists of.
+
+use crds::names::label;
+use crds::{KarmadaDeployment, ObjectExt};
+use serde_json::{Value, json};
+
+use super::component::Component;
+
+/// The namespace of the plane in which Karmada's programs look for what is theirs.
+pub const PLANE_NAMESPACE: &str = "karmada-system";
+/// The namespace of the plane with what belongs to its members.
+pub const MEMBERS_NAMESPACE: &str = "karmada-cluster";
+
+/// Name of what a component consists of on the host: `<plane>-scheduler`.
+pub fn component_name(object: &KarmadaDeployment, component: Component) -> String {
+    prefixed(object, component.suffix())
+}
+
+/// Name of an object of the plane on the host: `<plane>-<suffix>`.
+pub fn prefixed(object: &KarmadaDeployment, suffix: &str) -> String {
+    format!("{}-{suffix}", object.name())
+}
+
+/// Name of the Service by which the API server is reached.
+pub fn api_server_service(object: &KarmadaDeployment) -> String {
+    component_name(object, Component::ApiServer)
+}
+
+/// Name of the Service by which members of etcd find each other.
+pub fn etcd_peers(object: &KarmadaDeployment) -> String {
+    prefixed(object, "etcd-peers")
+}
+
+/// DNS name of a Service in the host namespace: `k1-webhook.karmada-system.svc`.
+pub fn host_name(object: &KarmadaDeployment, service: &str) -> String {
+    format!("{service}.{}.svc", object.spec.host_namespace)
+}
+
+/// The same with the host cluster's domain: `k1-webhook.karmada-system.svc.cluster.local`.
+pub fn full_host_name(object: &KarmadaDeployment, service: &str) -> String {
+    format!("{}.{}", host_name(object, service), object.spec.host_dns_domain)
+}
+
+/// The selector of all that was made for this object: `clusterwright.dev/karmada-uid=<uid>`.
+pub fn selector(object: &KarmadaDeployment) -> String {
+    format!("{}={}", label::KARMADA_UID, object.uid())
+}
+
+/// Labels of all that is made for this object.
+pub(super) fn labels(object: &KarmadaDeployment) -> Value {
+    json!({
+        "app.kubernetes.io/managed-by": "clusterwright",
+        "app.kubernetes.io/part-of": "karmada",
+        (label::KARMADA): object.name(),
+        (label::KARMADA_UID): object.uid(),
+    })
+}
+
+/// Labels by which the Pods of a component are selected; they never change.
+pub(super) fn pod_selector(object: &KarmadaDeployment, component: Component) -> Value {
+    json!({ "app.kubernetes.io/name": component.name(), (label::KARMADA_UID): object.uid() })
+}
+
+/// Whether an object was made for this one.
+pub(super) fn is_made_for(live: &Value, object: &KarmadaDeployment) -> bool {
+    live["metadata"]["labels"][label::KARMADA_UID] == object.uid()
+}

@@ -1,0 +1,82 @@
+//! What the planner of KarmadaDeployments looks at.
+
+use crds::cluster::ComponentHealth;
+use crds::{Cluster, KarmadaDeployment};
+use jiff::Timestamp;
+use serde_json::Value;
+
+use super::material::Material;
+use crate::addon::Problem;
+use crate::cluster_addon::State;
+use crate::cluster_addon::documents::Document;
+
+/// What was observed.
+pub struct Observed<'a> {
+    /// The time.
+    pub now: Timestamp,
+    /// The KarmadaDeployment.
+    pub object: &'a KarmadaDeployment,
+    /// The Cluster of `spec.hostClusterRef`.
+    pub host_cluster: Option<&'a Cluster>,
+    /// All other KarmadaDeployments, of every namespace.
+    pub others: &'a [&'a KarmadaDeployment],
+    /// A ClusterDeployment or Cluster of this name in the namespace, in words: their Secrets would have the same names.
+    pub namesake: Option<&'a str>,
+    /// What is secret.
+    pub material: &'a Material,
+    /// The CustomResourceDefinitions of the bundle's entry; or why they cannot be had.
+    pub crds: Result<&'a [Document], &'a Problem>,
+    /// What the host cluster says of how the API server is reached.
+    pub facts: &'a HostFacts,
+    /// The server of the kubeconfig in the Secret `<name>-kubeconfig`, if it is still good.
+    pub kubeconfig: Option<&'a str>,
+    /// What was seen on the host cluster.
+    pub host: &'a Contact<HostSeen>,
+    /// What was seen in the plane.
+    pub plane: &'a Contact<PlaneSeen>,
+}
+
+/// What the host cluster says of how the API server is reached. Read before certificates are made, which are for it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct HostFacts {
+    /// The Service `names::api_server_service` in the host namespace, as it is; `None`: it is not there.
+    pub service: Option<Value>,
+}
+
+/// Contact with an API.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Contact<Seen> {
+    /// It was not looked at: there is nothing to look with yet.
+    NotMade,
+    /// It does not answer; what it said last.
+    Lost(String),
+    /// It was looked at.
+    Made(Seen),
+}
+
+/// What was seen on the host cluster.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct HostSeen {
+    /// How each object of `wanted()` is whose place is the host, in their order, as a dry run
+    /// of `KARMADA_FIELD_MANAGER` says.
+    pub states: Vec<State>,
+    /// All objects of `removal::KINDS_OF_HOST` with the label `names::selector`, in the host namespace. `apiVersion`
+    /// and `kind` are set.
+    pub listed: Vec<Value>,
+    /// All Pods with that label there.
+    pub pods: Vec<Value>,
+}
+
+/// What was seen in the plane.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct PlaneSeen {
+    /// How each object of `wanted()` is whose place is the plane, in their order, as a dry run says.
+    pub states: Vec<State>,
+    /// All objects of `removal::KINDS_OF_PLANE` with the label `names::selector`, of every namespace. `apiVersion` and
+    /// `kind` are set.
+    pub listed: Vec<Value>,
+    /// The leaders of `leases()`, by `cluster::components::from_lease`.
+    pub leaders: Vec<ComponentHealth>,
+    /// Why the policy of `trial_policy()` is refused when it is created by a dry run; `None`: it is admitted.
+    pub policy_refused: Option<String>,
+}

@@ -1,0 +1,195 @@
+//! Pods of a plane: without root, without a capability, on a root file system that nobody writes, and without a token
+//! of the host cluster.
+
+use crds::karmada_deployment::{PodSettings, Resources};
+use crds::names::{annotation, label};
+use crds::{KarmadaDeployment, ObjectExt};
+use serde_json::{Value, json};
+
+use super::component::Component;
+use super::files::{DIRECTORY, File, digest, volume};
+use super::material::pull_secret;
+use super::names::{component_name, labels, pod_selector};
+use super::release::Release;
+
+/// The user of all programs, which no image has a name for.
+const USER: i64 = 65532;
+
+/// How a container is asked whether it works.
+pub(super) struct Probe {
+    pub ready: &'static str,
+    pub live: &'static str,
+    pub port: u16,
+    pub scheme: &'static str,
+}
+
+/// What a component runs.
+pub(super) struct Container {
+    pub command: Vec<String>,
+    pub probe: Probe,
+    /// Names and numbers of the ports that it listens at.
+    pub ports: Vec<(&'static str, u16)>,
+    /// Mounts beside the files and `/tmp`.
+    pub mounts: Vec<Value>,
+    pub env: Vec<Value>,
+}
+
+/// The template of a component's Pods.
+pub(super) fn template(
+    object: &KarmadaDeployment,
+    release: &Release,
+    component: Component,
+    files: &[File],
+    container: &Container,
+) -> Value {
+    let (spec, pod) = (&object.spec, component.pod(&object.spec));
+    let pull_secrets: Vec<Value> = spec
+        .images
+        .pull_secret_refs
+        .iter()
+        .map(|secret| json!({ "name": pull_secret(object, &secret.name) }))
+        .collect();
+    let mut template = json!({
+        "metadata": { "labels": pod_labels(object, component, &pod), "annotations": annotations(&pod, files) },
+        "spec": {
+            "automountServiceAccountToken": false,
+            "enableServiceLinks": false,
+            "securityContext": {
+                "runAsNonRoot": true, "runAsUser": USER, "runAsGroup": USER, "fsGroup": USER,
+                "seccompProfile": { "type": "RuntimeDefault" },
+            },
+            "affinity": affinity(object, component, &pod),
+            "tolerations": pod.tolerations,
+            "imagePullSecrets": pull_secrets,
+            "containers": [main_container(object, release, component, container, &pod.resources)],
+            "volumes": [volume(object, component, files), { "name": "tmp", "emptyDir": {} }],
+        },
+    });
+    if let Some(class) = &pod.priority_class_name {
+        template["spec"]["priorityClassName"] = json!(class);
+    }
+    template
+}
+
+fn main_container(
+    object: &KarmadaDeployment,
+    release: &Release,
+    component: Component,
+    container: &Container,
+    resources: &Resources,
+) -> Value {
+    let mounts = [
+        json!({ "name": "files", "mountPath": DIRECTORY, "readOnly": true }),
+        json!({ "name": "tmp", "mountPath": "/tmp" }),
+    ];
+    let mounts: Vec<Value> = mounts.into_iter().chain(container.mounts.iter().cloned()).collect();
+    let port = |(name, port): &(&str, u16)| json!({ "name": name, "containerPort": port, "protocol": "TCP" });
+    let ports: Vec<Value> = container.ports.iter().map(port).collect();
+    // The file of this program has the capability, and is not executed where it cannot be had.
+    let added = if component == Component::ApiServer { vec!["NET_BIND_SERVICE"] } else { Vec::new() };
+    let Probe { ready, live, port, scheme } = container.probe;
+    let probe = |path: &str, period: i32, failures: i32| {
+        json!({
+            "httpGet": { "path": path, "port": port, "scheme": scheme },
+            "periodSeconds": period, "failureThreshold": failures, "timeoutSeconds": 5,
+        })
+    };
+    json!({
+        "name": component.name(),
+        "image": component.image(&object.spec, release),
+        "imagePullPolicy": object.spec.images.pull_policy.as_str(),
+        "command": container.command,
+        "env": container.env,
+        "ports": ports,
+        "resources": resources,
+        "securityContext": {
+            "allowPrivilegeEscalation": false, "readOnlyRootFilesystem": true,
+            "capabilities": { "drop": ["ALL"], "add": added },
+        },
+        "startupProbe": probe(live, 2, 150),
+        "livenessProbe": probe(live, 10, 3),
+        "readinessProbe": probe(ready, 5, 3),
+        "volumeMounts": mounts,
+    })
+}
+
+fn pod_labels(object: &KarmadaDeployment, component: Component, pod: &PodSettings) -> Value {
+    let mut all = json!(pod.labels);
+    for more in [labels(object), pod_selector(object, component)] {
+        for (key, value) in more.as_object().into_iter().flatten() {
+            all[key] = value.clone();
+        }
+    }
+    all
+}
+
+fn annotations(pod: &PodSettings, files: &[File]) -> Value {
+    let mut all = json!(pod.annotations);
+    all[annotation::FILES] = json!(digest(files));
+    all
+}
+
+fn affinity(object: &KarmadaDeployment, component: Component, pod: &PodSettings) -> Value {
+    if !pod.affinity.is_empty() {
+        return json!(pod.affinity);
+    }
+    json!({ "podAntiAffinity": { "preferredDuringSchedulingIgnoredDuringExecution": [{
+        "weight": 100,
+        "podAffinityTerm": {
+            "topologyKey": "kubernetes.io/hostname",
+            "labelSelector": { "matchLabels": pod_selector(object, component) },
+        },
+    }] } })
+}
+
+/// Why a Pod of a component does not run, as the first one says that has something to say: the image that cannot be
+/// pulled, the program that ends, the node that is not found.
+pub(super) fn trouble(pods: &[Value], object: &KarmadaDeployment, component: Component) -> Option<String> {
+    let is_of = |pod: &&Value| {
+        let labels = &pod["metadata"]["labels"];
+        labels["app.kubernetes.io/name"] == component.name() && labels[label::KARMADA_UID] == object.uid()
+    };
+    pods.iter().filter(is_of).find_map(|pod| {
+        let name = pod["metadata"]["name"].as_str().unwrap_or_default();
+        Some(format!("Pod {name}: {}", container_trouble(pod).or_else(|| not_scheduled(pod))?))
+    })
+}
+
+fn container_trouble(pod: &Value) -> Option<String> {
+    let mut statuses = pod["status"]["containerStatuses"].as_array()?.iter();
+    statuses.find_map(|status| {
+        let waiting = &status["state"]["waiting"];
+        let reason = waiting["reason"].as_str().filter(|reason| !STARTING.contains(reason))?;
+        let image = status["image"].as_str().unwrap_or_default();
+        let ended = status["lastState"]["terminated"]["exitCode"].as_i64();
+        let ended = ended.map(|code| format!(", its program ended with {code}")).unwrap_or_default();
+        let why = waiting["message"].as_str().map(|why| format!(": {why}")).unwrap_or_default();
+        Some(format!("{reason} of {image}{ended}{why}"))
+    })
+}
+
+/// What every Pod says on its way.
+const STARTING: [&str; 2] = ["ContainerCreating", "PodInitializing"];
+
+fn not_scheduled(pod: &Value) -> Option<String> {
+    let mut conditions = pod["status"]["conditions"].as_array()?.iter();
+    let condition = conditions.find(|one| one["type"] == "PodScheduled" && one["status"] == "False")?;
+    let text = |field: &str| condition[field].as_str().unwrap_or_default();
+    Some(format!("{}: {}", text("reason"), text("message")))
+}
+
+/// The Deployment of a component, in other words: all but etcd's.
+pub(super) fn deployment(object: &KarmadaDeployment, component: Component, replicas: i32, template: &Value) -> Value {
+    json!({
+        "apiVersion": "apps/v1", "kind": "Deployment",
+        "metadata": {
+            "name": component_name(object, component), "namespace": object.spec.host_namespace, "labels": labels(object),
+        },
+        "spec": {
+            "replicas": replicas,
+            "selector": { "matchLabels": pod_selector(object, component) },
+            "strategy": { "type": "RollingUpdate", "rollingUpdate": { "maxUnavailable": 0, "maxSurge": 1 } },
+            "template": template,
+        },
+    })
+}

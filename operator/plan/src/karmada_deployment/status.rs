@@ -1,0 +1,245 @@
+//! What a KarmadaDeployment shows.
+
+use crds::cluster::ComponentHealth;
+use crds::conditions::{Statement, state};
+use crds::karmada_deployment::{KarmadaComponentStatus, KarmadaMemberPhase, KarmadaMemberStatus, MemberCounts};
+use crds::names::{condition, kubeconfig_secret};
+use crds::references::LocalRef;
+use crds::{KarmadaDeployment, KarmadaDeploymentStatus, ObjectExt, Reason};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use serde_json::Value;
+
+use super::component::Component;
+use super::observed::{Contact, Observed};
+use super::place::{Place, Stage, Wanted};
+use super::progress::StageReport;
+use crate::addon::Problem;
+use crate::cluster_addon::State;
+use crate::message::cut;
+
+/// What the planner found, from which the conditions follow.
+pub(super) struct Found<'a> {
+    pub wanted: &'a [Wanted],
+    pub reports: &'a [StageReport],
+    /// What comes before all stages.
+    pub before: Option<Problem>,
+    /// What is to be changed, beside the stages; and what a pause keeps from being done.
+    pub outdated: Option<Problem>,
+}
+
+/// The status of one that is not being deleted.
+pub(super) fn status(observed: &Observed<'_>, found: &Found<'_>) -> KarmadaDeploymentStatus {
+    let members = members_ready(observed.object);
+    let parts = [
+        etcd_ready(observed, found),
+        api_server_ready(found),
+        components_ready(observed, found),
+        members,
+        up_to_date(found),
+    ];
+    let ready = ready(&parts);
+    let mut shown = base(observed);
+    shown.message = Some(cut(ready.message.clone()));
+    shown.components = components(observed, found.wanted);
+    let has_version =
+        parts.iter().filter(|part| part.type_ != condition::MEMBERS_READY).all(|part| part.status == Some(true));
+    if has_version {
+        shown.version = Some(observed.object.spec.version.as_str().to_owned());
+    }
+    let statements: Vec<Statement> = [ready].into_iter().chain(parts).collect();
+    shown.conditions = state(&shown.conditions, &statements, Some(observed.object.generation()), &Time(observed.now));
+    shown
+}
+
+/// The status of one that is being deleted.
+pub(super) fn deleting(observed: &Observed<'_>, told: &Problem) -> KarmadaDeploymentStatus {
+    let Problem { reason, message } = told;
+    let mut shown = base(observed);
+    shown.message = Some(cut(message.clone()));
+    let statements = [
+        Statement::new(condition::READY, false, Reason::Deleting, cut(message.clone())),
+        Statement::new(condition::DELETING, true, *reason, cut(message.clone())),
+    ];
+    shown.conditions = state(&shown.conditions, &statements, Some(observed.object.generation()), &Time(observed.now));
+    shown
+}
+
+/// What is shown in any case.
+fn base(observed: &Observed<'_>) -> KarmadaDeploymentStatus {
+    let object = observed.object;
+    let old = object.status.clone().unwrap_or_default();
+    KarmadaDeploymentStatus {
+        observed_generation: Some(object.generation()),
+        endpoint: observed.kubeconfig.map(str::to_owned).or(old.endpoint),
+        kubeconfig_ref: observed
+            .kubeconfig
+            .map(|_| LocalRef::new(kubeconfig_secret(object.name())))
+            .or(old.kubeconfig_ref),
+        certificates_expire_at: observed.material.first_end.map(Time).or(old.certificates_expire_at),
+        member_counts: Some(counts(object)),
+        ..old
+    }
+}
+
+/// The first part that does not work, or all do. That something is being changed is no part of it; that it cannot be
+/// until somebody acts is.
+fn ready(parts: &[Statement; 5]) -> Statement {
+    let is_bad = |part: &&Statement| {
+        let waits_for_somebody = part.type_ != condition::UP_TO_DATE || Reason::is_warning_in(&part.reason);
+        part.status != Some(true) && waits_for_somebody
+    };
+    match parts.iter().find(is_bad) {
+        Some(part) => Statement::new(condition::READY, part.status, part.reason.clone(), part.message.clone()),
+        None => Statement::new(condition::READY, true, Reason::AllReady, "the plane works and all members are reached"),
+    }
+}
+
+/// Why the stages of a part do not work.
+fn broken(found: &Found<'_>, is_part: impl Fn(Stage) -> bool) -> Option<Problem> {
+    let open = found.reports.iter().find(|report| !report.is_done());
+    let mut own = found.reports.iter().filter(|report| is_part(report.stage)).peekable();
+    if own.peek().is_none() {
+        let message = "it is not there yet".to_owned();
+        return Some(found.before.clone().unwrap_or(Problem { reason: Reason::ComponentStarting, message }));
+    }
+    let (report, problem) = own.find_map(|report| Some((report, report.broken()?)))?;
+    let first = open.filter(|open| open.stage < report.stage && report.is_missing).and_then(StageReport::waits_for);
+    let cause = found.before.clone().filter(|_| report.is_missing);
+    Some(cause.or_else(|| Some(waits(report.stage, &first?))).unwrap_or(problem))
+}
+
+/// What is not there yet waits for those that start before it.
+fn waits(stage: Stage, first: &Problem) -> Problem {
+    let message = format!("{} waits for what starts before it: {}", stage.title(), first.message);
+    Problem { reason: Reason::ComponentStarting, message }
+}
+
+fn stated(type_: &'static str, problem: Option<Problem>, well: impl Into<String>) -> Statement {
+    match problem {
+        None => Statement::new(type_, true, Reason::AllReady, well),
+        Some(Problem { reason, message }) => Statement::new(type_, known(reason), reason, cut(message)),
+    }
+}
+
+/// What cannot be looked at is not known to be bad.
+fn known(reason: Reason) -> Option<bool> {
+    let is_unseen = matches!(reason, Reason::ClusterUnreachable | Reason::ClusterNotFound);
+    if is_unseen { None } else { Some(false) }
+}
+
+fn etcd_ready(observed: &Observed<'_>, found: &Found<'_>) -> Statement {
+    match observed.object.spec.etcd.local() {
+        Some(local) => {
+            let well = format!("{0} of {0} members are ready", local.replicas);
+            stated(condition::ETCD_READY, broken(found, |stage| stage == Stage::Etcd), well)
+        }
+        // Nobody here looks after it: it is as well as the API server says.
+        None => {
+            let problem = broken(found, |stage| stage == Stage::ApiServer);
+            stated(condition::ETCD_READY, problem, "the API server works with the etcd of spec.etcd.external")
+        }
+    }
+}
+
+fn api_server_ready(found: &Found<'_>) -> Statement {
+    let is_part = |stage| matches!(stage, Stage::ApiServer | Stage::Namespaces);
+    stated(condition::API_SERVER_READY, broken(found, is_part), "the API server answers at its endpoint")
+}
+
+fn components_ready(observed: &Observed<'_>, found: &Found<'_>) -> Statement {
+    let open = broken(found, |stage| stage > Stage::ApiServer);
+    let problem = open.or_else(|| silent(observed));
+    stated(condition::COMPONENTS_READY, problem, "every component works, and its APIs and webhooks answer")
+}
+
+/// Deeper than what Pods say of themselves: whether leaders work, and whether a policy would be admitted.
+fn silent(observed: &Observed<'_>) -> Option<Problem> {
+    let Contact::Made(seen) = observed.plane else { return None };
+    let problem = |message: String| Problem { reason: Reason::ComponentUnhealthy, message };
+    let sick = |leader: &&ComponentHealth| !leader.healthy;
+    if let Some(leader) = seen.leaders.iter().find(sick) {
+        let why = leader.message.as_deref().unwrap_or("its leader is silent");
+        return Some(problem(format!("{}: {why}", leader.name)));
+    }
+    let refused = seen.policy_refused.as_ref()?;
+    Some(problem(format!("a PropagationPolicy would be refused (nothing was written): {refused}")))
+}
+
+fn up_to_date(found: &Found<'_>) -> Statement {
+    let difference = |report: &StageReport| report.unseen.clone().or_else(|| report.difference());
+    let pending = || found.reports.iter().find_map(difference);
+    let problem = found.before.clone().or_else(|| found.outdated.clone()).or_else(pending);
+    match problem {
+        Some(Problem { reason, message }) => Statement::new(condition::UP_TO_DATE, known(reason), reason, cut(message)),
+        None => {
+            let message = "all that is wanted is applied, and nothing besides";
+            Statement::new(condition::UP_TO_DATE, true, Reason::UpToDate, message)
+        }
+    }
+}
+
+fn members_ready(object: &KarmadaDeployment) -> Statement {
+    let MemberCounts { total, ready, .. } = counts(object);
+    let type_ = condition::MEMBERS_READY;
+    if total == 0 {
+        return Statement::new(type_, true, Reason::NoneWanted, "no members are wanted");
+    }
+    if ready >= total {
+        return Statement::new(type_, true, Reason::AllReady, format!("{ready} of {total} members are reached"));
+    }
+    let there = members(object);
+    let of_status = there.iter().find(|member| member.phase != KarmadaMemberPhase::Joined);
+    let why = of_status.map(|member| format!(": {}: {}", member.name, member.message)).unwrap_or_default();
+    let message = cut(format!("{ready} of {total} members are reached{why}"));
+    Statement::new(type_, false, Reason::WaitingForMembers, message)
+}
+
+fn members(object: &KarmadaDeployment) -> &[KarmadaMemberStatus] {
+    object.status.as_ref().map(|status| status.members.as_slice()).unwrap_or_default()
+}
+
+/// The members that are wanted or there, and those that are reached. One that leaves is not wanted.
+fn counts(object: &KarmadaDeployment) -> MemberCounts {
+    let stays = |member: &&KarmadaMemberStatus| member.phase != KarmadaMemberPhase::Leaving;
+    let there: Vec<&KarmadaMemberStatus> = members(object).iter().filter(stays).collect();
+    let is_new = |name: &String| !members(object).iter().any(|member| member.name == *name);
+    let named = object.spec.members.iter().filter(|member| is_new(&member.name)).count();
+    let ready = there.iter().filter(|member| member.phase == KarmadaMemberPhase::Joined).count();
+    let number = |number: usize| i32::try_from(number).unwrap_or(i32::MAX);
+    let (total, ready) = (number(there.len() + named), number(ready));
+    MemberCounts { total, ready, summary: format!("{ready}/{total}") }
+}
+
+/// The components as their Pods are made; of one that cannot be looked at what was seen last.
+fn components(observed: &Observed<'_>, wanted: &[Wanted]) -> Vec<KarmadaComponentStatus> {
+    let object = observed.object;
+    let old = object.status.as_ref().map(|status| status.components.as_slice()).unwrap_or_default();
+    let Contact::Made(host) = observed.host else { return old.to_vec() };
+    let on_host = wanted.iter().filter(|one| one.place == Place::Host).zip(&host.states);
+    let live = |component: Component| {
+        let mut found = on_host.clone().filter(|(one, _)| one.stage == component.stage());
+        found.find_map(|(_, state)| match state {
+            State::There { live, .. } => Some(live.as_ref()),
+            _ => None,
+        })
+    };
+    let shown = |component: Component| {
+        let replicas = component.replicas(&object.spec)?;
+        let live = live(component);
+        let ready = live.and_then(|live| live["status"]["readyReplicas"].as_i64()).unwrap_or_default();
+        Some(KarmadaComponentStatus {
+            name: component.name().to_owned(),
+            version: live.and_then(tag),
+            replicas,
+            ready_replicas: i32::try_from(ready).unwrap_or(i32::MAX),
+        })
+    };
+    Component::ALL.into_iter().filter_map(shown).collect()
+}
+
+/// The version in the name of a workload's image.
+fn tag(live: &Value) -> Option<String> {
+    let image = live["spec"]["template"]["spec"]["containers"][0]["image"].as_str()?;
+    let (_, tag) = image.rsplit_once(':')?;
+    Some(tag.trim_start_matches('v').to_owned())
+}

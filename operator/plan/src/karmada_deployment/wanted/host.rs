@@ -1,0 +1,149 @@
+//! What the plane runs as on the host cluster.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use crds::KarmadaDeployment;
+use crds::karmada_deployment::ServiceType;
+use serde_json::{Value, json};
+
+use super::super::component::Component;
+use super::super::endpoint::PORT;
+use super::super::files::{File, files, secret};
+use super::super::material::{Material, PULL_SECRET_KEY, pull_secret};
+use super::super::names::{component_name, etcd_peers, labels, pod_selector};
+use super::super::place::{Stage, Wanted};
+use super::super::pod::{deployment, template};
+use super::super::programs::{ETCD_PORTS, SERVING_PORT, container};
+use super::super::release::Release;
+use super::namespaces::namespace;
+
+/// The namespace and the Services: they need no keys, and certificates are for their names.
+pub(super) fn foundation(object: &KarmadaDeployment) -> Vec<Wanted> {
+    let spec = &object.spec;
+    let mut objects = vec![namespace(object, &spec.host_namespace), api_server_service(object)];
+    if spec.etcd.external.is_none() {
+        let ports = ETCD_PORTS.map(|(name, number)| port(name, number, number));
+        let clients = component_name(object, Component::Etcd);
+        objects.push(service(object, Component::Etcd, &clients, json!({ "ports": ports[..1] })));
+        // Members find each other before they are ready.
+        let peers = json!({ "ports": ports[..2], "clusterIP": "None", "publishNotReadyAddresses": true });
+        objects.push(service(object, Component::Etcd, &etcd_peers(object), peers));
+    }
+    let wanted = |component: &Component| component.serves_plane() && component.replicas(spec).is_some();
+    for component in Component::ALL.into_iter().filter(wanted) {
+        let ports = json!({ "ports": [port("https", 443, SERVING_PORT)] });
+        objects.push(service(object, component, &component_name(object, component), ports));
+    }
+    objects.into_iter().map(|manifest| Wanted::on_host(Stage::Foundation, manifest)).collect()
+}
+
+/// Secrets, workloads and budgets of all components; none: a file of one is not there yet.
+pub(super) fn components(object: &KarmadaDeployment, release: &Release, material: &Material) -> Option<Vec<Wanted>> {
+    let mut wanted = Vec::new();
+    for component in Component::ALL {
+        let Some(replicas) = component.replicas(&object.spec) else { continue };
+        let files = files(object, material, component)?;
+        wanted.push(Wanted::on_host(Stage::Foundation, secret(object, component, &files)));
+        wanted.push(Wanted::on_host(component.stage(), workload(object, release, component, replicas, &files)));
+        if replicas > 1 {
+            wanted.push(Wanted::on_host(Stage::Foundation, budget(object, component)));
+        }
+    }
+    Some(wanted)
+}
+
+/// Copies of the Secrets with which images are pulled.
+pub(super) fn pull_secrets(object: &KarmadaDeployment, material: &Material) -> Vec<Wanted> {
+    let copy = |name: &String| {
+        let content = material.secrets.get(name)?.get(PULL_SECRET_KEY)?;
+        let manifest = json!({
+            "apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/dockerconfigjson",
+            "metadata": metadata(object, &pull_secret(object, name)),
+            "data": { (PULL_SECRET_KEY): STANDARD.encode(content) },
+        });
+        Some(Wanted::on_host(Stage::Foundation, manifest))
+    };
+    object.spec.images.pull_secret_refs.iter().filter_map(|reference| copy(&reference.name)).collect()
+}
+
+fn metadata(object: &KarmadaDeployment, name: &str) -> Value {
+    json!({ "name": name, "namespace": object.spec.host_namespace, "labels": labels(object) })
+}
+
+fn port(name: &str, port: u16, target: u16) -> Value {
+    json!({ "name": name, "port": port, "targetPort": target, "protocol": "TCP" })
+}
+
+fn service(object: &KarmadaDeployment, component: Component, name: &str, more: Value) -> Value {
+    let mut spec = more;
+    spec["selector"] = pod_selector(object, component);
+    json!({ "apiVersion": "v1", "kind": "Service", "metadata": metadata(object, name), "spec": spec })
+}
+
+fn api_server_service(object: &KarmadaDeployment) -> Value {
+    let wanted = &object.spec.api_server;
+    let mut port = port("https", PORT, PORT);
+    if let Some(number) = wanted.node_port {
+        port["nodePort"] = json!(number);
+    }
+    let mut spec = json!({ "type": wanted.service_type.as_str(), "ports": [port] });
+    if wanted.service_type == ServiceType::LoadBalancer {
+        if let Some(address) = &wanted.load_balancer_apiserver_ip {
+            spec["loadBalancerIP"] = json!(address);
+        }
+        if let Some(class) = &wanted.load_balancer_class {
+            spec["loadBalancerClass"] = json!(class);
+        }
+    }
+    let name = component_name(object, Component::ApiServer);
+    let mut service = service(object, Component::ApiServer, &name, spec);
+    service["metadata"]["annotations"] = json!(wanted.service_annotations);
+    service
+}
+
+fn budget(object: &KarmadaDeployment, component: Component) -> Value {
+    json!({
+        "apiVersion": "policy/v1", "kind": "PodDisruptionBudget",
+        "metadata": metadata(object, &component_name(object, component)),
+        "spec": { "maxUnavailable": 1, "selector": { "matchLabels": pod_selector(object, component) } },
+    })
+}
+
+fn workload(
+    object: &KarmadaDeployment,
+    release: &Release,
+    component: Component,
+    replicas: i32,
+    files: &[File],
+) -> Value {
+    let template = template(object, release, component, files, &container(object, component));
+    match (component, object.spec.etcd.local()) {
+        (Component::Etcd, Some(local)) => {
+            let storage = &local.storage;
+            let mut claim = json!({
+                "accessModes": ["ReadWriteOnce"],
+                "resources": { "requests": { "storage": storage.size } },
+            });
+            if let Some(class) = &storage.class_name {
+                claim["storageClassName"] = json!(class);
+            }
+            json!({
+                "apiVersion": "apps/v1", "kind": "StatefulSet",
+                "metadata": metadata(object, &component_name(object, component)),
+                "spec": {
+                    "replicas": replicas,
+                    "serviceName": etcd_peers(object),
+                    "podManagementPolicy": "Parallel",
+                    "persistentVolumeClaimRetentionPolicy": { "whenDeleted": "Retain", "whenScaled": "Retain" },
+                    "selector": { "matchLabels": pod_selector(object, component) },
+                    "template": template,
+                    "volumeClaimTemplates": [{
+                        "metadata": { "name": "data", "labels": pod_selector(object, component) },
+                        "spec": claim,
+                    }],
+                },
+            })
+        }
+        _ => deployment(object, component, replicas, &template),
+    }
+}
