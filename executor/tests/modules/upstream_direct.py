@@ -58,6 +58,12 @@ for name, blob in content.items():
     assert not name.startswith("blobs/") or sha256(blob) == name.rpartition("/")[2], name
 assert up.told and not any(up.told), "the token is for the registry alone"
 
+# A registry that leads elsewhere, to where a token is asked for.
+front, behind = Upstream(), Upstream()
+front.leads_to = behind.port
+assert resolved(front, [PAUSE])[0]["sha256"] == found["sha256"] and fetched(front, PAUSE)
+assert behind.asked.count("/token") == 2 and "/token" not in front.asked, behind.asked
+
 # Nothing of another file is used, wherever it changes, and nothing of it is left.
 up.files[f"/tool/v1.0/tool.{ARCH}"] = b"another program"
 refused("DigestMismatch", ("tool 1.0", sha256(b"a program"), sha256(b"another program")), lambda: fetched(up, TOOL))

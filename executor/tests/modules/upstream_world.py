@@ -41,6 +41,8 @@ class Upstream:
         self.blobs: dict = {}
         self.asked: list = []
         self.told: list = []
+        # Where the registry leads to, with whatever it is asked for.
+        self.leads_to = 0
         self.port = self._serve(self._answer)
         self.blob_port = self._serve(self._answer_blob)
         self.release("tool", "1.0")
@@ -76,6 +78,8 @@ class Upstream:
         return (404, b"", {}) if content is None else (200, content, {})
 
     def _answer_registry(self, request, path: str) -> tuple:
+        if self.leads_to:
+            return 307, b"", {"Location": f"https://127.0.0.1:{self.leads_to}{path}"}
         if request.headers.get("Authorization") != f"Bearer {TOKEN}":
             realm = f'Bearer realm="https://localhost:{self.port}/token",service="here",scope="repository:site/pause:pull"'
             return 401, b"", {"WWW-Authenticate": realm}

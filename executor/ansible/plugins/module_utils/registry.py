@@ -11,6 +11,7 @@ import urllib.error
 import urllib.parse
 from typing import NamedTuple
 
+from ansible_collections.clusterwright.cluster.plugins.module_utils.bundle_source import origin
 from ansible_collections.clusterwright.cluster.plugins.module_utils.downloads import copy
 from ansible_collections.clusterwright.cluster.plugins.module_utils.failure import StepFailure
 
@@ -44,7 +45,9 @@ def parse(text: str) -> Reference:
     name, _colon, tag = text.rpartition(":")
     host, _slash, repository = name.partition("/")
     if not tag or not repository:
-        raise StepFailure("InvalidVariables", f"{text} in the catalogue is no image with a host and a tag, such as registry.k8s.io/pause:3.10.1")
+        raise StepFailure(
+            "InvalidVariables", f"{text} in the catalogue is no image with a host and a tag, such as registry.k8s.io/pause:3.10.1"
+        )
     return Reference(host, repository, tag)
 
 
@@ -56,18 +59,20 @@ class Registry:
         self._tokens: dict = {}
 
     def open(self, reference: Reference, kind: str, what: str):
-        """The answer for a manifest or a blob; a token is fetched where the registry asks for one."""
-        place = (reference.host, reference.repository)
+        """The answer for a manifest or a blob. Where a server asks for a token, be it one that the registry leads to, it gets one."""
         url = reference.url(kind, what)
         headers = {"Accept": ACCEPT} if kind == "manifests" else {}
+        place = (origin(url), reference.repository)
         try:
             return self._source.open(url, headers={**headers, **self._authorization(place)})
         except urllib.error.HTTPError as error:
-            challenge = error.headers.get("WWW-Authenticate", "")
+            challenge, asks = error.headers.get("WWW-Authenticate", ""), error.url or url
             if error.code != 401 or not challenge.lower().startswith("bearer "):
                 raise
-        self._tokens[place] = self._token(challenge, url, reference.repository)
-        return self._source.open(url, headers={**headers, **self._authorization(place)})
+        there = (origin(asks), reference.repository)
+        if there == place or there not in self._tokens:
+            self._tokens[there] = self._token(challenge, asks, reference.repository)
+        return self._source.open(asks, headers={**headers, **self._authorization(there)})
 
     def _authorization(self, place: tuple) -> dict:
         return {"Authorization": f"Bearer {self._tokens[place]}"} if place in self._tokens else {}
