@@ -9,7 +9,7 @@ LAB := cargo run --quiet --bin lab --
 
 .PHONY: help
 help: ## List the verbs
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  %-14s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  %-17s %s\n", $$1, $$2}'
 
 .PHONY: demo
 demo: ## Build a real cluster from one ClusterDeployment, on this machine, before your eyes
@@ -52,6 +52,11 @@ MINUTES ?= 10
 .PHONY: chaos
 chaos: ## Hit and change a cluster at random for some minutes, then heal all: make chaos MINUTES=10 SEED=n
 	@hack/chaos --seed $(SEED) --minutes $(MINUTES) $(ARGS)
+
+FROM ?=
+.PHONY: upgrade-operator
+upgrade-operator: ## Replace the operator in the middle of an install: make upgrade-operator FROM=<commit or tag>
+	@hack/upgrade-operator $(FROM)
 
 .PHONY: quick-start
 quick-start: ## Run the commands of docs/quick-start.md on machines of the lab

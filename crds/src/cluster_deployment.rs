@@ -204,8 +204,7 @@ pub struct ClusterDeploymentSpec {
     /// they are by themselves.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub configuration: Option<Configuration>,
-    /// Where programs and images come from. Absent: `ArtifactSourceMissing`; upstream without a bundle is not there
-    /// yet.
+    /// Where programs and images come from. Absent: upstream's own servers, as with an empty object.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub artifacts: Option<Artifacts>,
     /// Manifests that the cluster is to have: they become the Addon `<name>-addons`, which keeps them as they are
@@ -317,6 +316,12 @@ impl ClusterDeploymentSpec {
     /// The ConfigMap of `addons.manifestsRef`.
     pub fn addon_manifests(&self) -> Option<&LocalRef> {
         self.addons.as_ref()?.manifests_ref.as_ref()
+    }
+
+    /// URL of the artifact bundle, without a slash at its end; none: machines take what they need from upstream.
+    pub fn bundle_url(&self) -> Option<&str> {
+        let url = self.artifacts.as_ref()?.url.as_deref()?;
+        Some(url.trim_end_matches('/'))
     }
 
     /// Whether kube-proxy serves Services; else the network plugin does.

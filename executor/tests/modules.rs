@@ -197,6 +197,11 @@ mod scripts {
     }
 
     #[test]
+    fn without_a_bundle_everything_comes_from_upstream_by_a_digest_and_through_the_proxy() {
+        play("upstream_direct.py");
+    }
+
+    #[test]
     fn a_component_keeps_its_version_and_its_file_whatever_a_newer_bundle_has() {
         play("component_versions.py");
     }

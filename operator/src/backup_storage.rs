@@ -17,7 +17,7 @@ use crate::context::Context;
 use crate::controller;
 use crate::error::Error;
 use crate::reconcile::{PlanOf, Reconcile, now};
-use crate::{execute, live};
+use crate::{execute, executor_job, live};
 
 /// Starts the controller.
 pub fn spawn(ctx: &Arc<Context>, tasks: &mut JoinSet<()>) {
@@ -75,7 +75,7 @@ impl Reconcile for Observation {
 
     async fn execute(&mut self, ctx: &Context, action: &Action) -> Result<(), Error> {
         match action {
-            Action::Look(job) => execute::create_ours(ctx, &**job).await,
+            Action::Look(job) => executor_job::create(ctx, &**job).await,
             Action::Forget(job) => execute::delete(ctx, &**job, None).await,
         }
     }

@@ -24,7 +24,7 @@ use crate::context::Context;
 use crate::controller::{self, beside};
 use crate::error::Error;
 use crate::reconcile::{PlanOf, Reconcile, StatusOf, now};
-use crate::{execute, live};
+use crate::{execute, executor_job, live};
 
 /// Starts the controller.
 pub fn spawn(ctx: &Arc<Context>, tasks: &mut JoinSet<()>) {
@@ -192,8 +192,8 @@ impl Reconcile for Observation {
             Action::AddFinalizer => execute::add_finalizer(ctx, &*self.backup, finalizer::BACKUP).await,
             Action::Begin(run) => execute::create_ours(ctx, &**run).await,
             Action::CancelRun(run) => execute::ask_run(ctx, run, "cancel", json!({ "cancel": true })).await,
-            Action::Verify(job) => execute::create_ours(ctx, &**job).await,
-            Action::Remove(job) => execute::create_ours(ctx, &**job).await,
+            Action::Verify(job) => executor_job::create(ctx, &**job).await,
+            Action::Remove(job) => executor_job::create(ctx, &**job).await,
             Action::Forget(job) => execute::delete(ctx, &**job, None).await,
             Action::RemoveFinalizer => execute::remove_finalizer(ctx, &*self.backup, finalizer::BACKUP).await,
             Action::Expire => execute::delete(ctx, &*self.backup, None).await,

@@ -21,6 +21,7 @@ pub mod etcd_backup_schedule;
 pub mod etcd_restore;
 pub mod events;
 pub mod execute;
+mod executor_job;
 #[cfg(test)]
 pub(crate) mod fake_api;
 pub mod health;

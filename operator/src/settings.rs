@@ -11,6 +11,8 @@ use crate::error::Error;
 /// Where a Pod finds the namespace that it is in.
 const OWN_NAMESPACE: &str = "/var/run/secrets/kubernetes.io/serviceaccount/namespace";
 const HOST_NAME: &str = "/proc/sys/kernel/hostname";
+/// Variables of proxies.
+const PROXIES: [&str; 3] = ["HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY"];
 /// Where the manifests put the operator.
 const USUAL_NAMESPACE: &str = "clusterwright-system";
 
@@ -39,6 +41,9 @@ pub struct Settings {
     /// are in the namespace of the machines. Several are separated by commas.
     #[arg(long, value_name = "NAME", env = "CLUSTERWRIGHT_EXECUTOR_PULL_SECRETS", value_delimiter = ',')]
     pub executor_pull_secrets: Vec<String>,
+    /// Give executors the proxies of HTTP_PROXY, HTTPS_PROXY and NO_PROXY, through which the operator downloads, too.
+    #[arg(long, env = "CLUSTERWRIGHT_EXECUTOR_PROXIES")]
+    pub executor_proxies: bool,
     /// Work in this namespace only. Default: in all.
     #[arg(long, env = "CLUSTERWRIGHT_NAMESPACE")]
     pub namespace: Option<String>,
@@ -73,6 +78,13 @@ pub struct Settings {
 }
 
 impl Settings {
+    /// The variables by which executors find their proxies.
+    pub fn executor_proxies(&self) -> Vec<(&'static str, String)> {
+        let given = |name: &'static str| Some((name, std::env::var(name).ok().filter(|value| !value.is_empty())?));
+        let names = PROXIES.into_iter().filter(|_| self.executor_proxies);
+        names.filter_map(given).collect()
+    }
+
     /// The times of the Lease, if they can work.
     pub fn lease_times(&self) -> Result<Times, Error> {
         let seconds = |seconds: u32| u64::from(seconds);

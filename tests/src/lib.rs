@@ -17,6 +17,7 @@ pub mod object_storage;
 pub mod objects;
 pub mod operator;
 pub mod operator_process;
+pub mod operator_upgrade;
 pub mod own_authorities;
 pub mod own_network;
 pub mod pod_network;

@@ -32,12 +32,16 @@ pub struct VerificationInputs {
     pub programs: Option<ProgramsInputs>,
 }
 
-/// Where etcd's programs come from: the cluster's artifact bundle, as its machines have them.
+/// Where etcd's programs come from, as the machines have them: the cluster's artifact bundle, or upstream.
 #[derive(Serialize, Deserialize, Clone, Debug, PartialEq, Eq)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ProgramsInputs {
-    /// URL of the bundle, without a slash at its end.
+    /// URL of the bundle, without a slash at its end. Empty: there is none, and `archives` says where they are.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub url: String,
+    /// URL of the archive by architecture, without a bundle. Each has its digest in `digests`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub archives: BTreeMap<String, String>,
     /// SHA-256 of its `index.json`. None: the index is believed.
     #[serde(default, skip_serializing_if = "Option::is_none", rename = "indexSHA256")]
     pub index_sha256: Option<String>,
@@ -46,7 +50,8 @@ pub struct ProgramsInputs {
     pub authorities: Option<String>,
     /// Version of etcd: that of the member that the backup was read from.
     pub version: String,
-    /// SHA-256 of the archive by architecture, as it is frozen for the cluster; empty: the index is believed.
+    /// SHA-256 of the archive by architecture, as it is frozen for the cluster; empty: the index of the bundle is
+    /// believed.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub digests: BTreeMap<String, String>,
 }

@@ -90,15 +90,18 @@ reasons! {
     ArtifactInvalid Warning []
         "An archive of the bundle lacks files, or holds paths that lead out of it."
         "Make the bundle anew.";
+    ArtifactLockInvalid Warning [COMPLETE FAILED READY]
+        "The ConfigMap of `spec.artifacts.lockRef` holds no lock."
+        "Make it of the file that `wright bundle lock` writes, with the key `bundle.lock`.";
     ArtifactNotFound Warning []
-        "The artifact bundle lacks a file that the version needs."
-        "Add it to the bundle, or choose a version that the bundle has.";
+        "The artifact bundle, upstream or its lock lacks a file that the version needs."
+        "Add it to the bundle or the lock, or choose a version that is there.";
     ArtifactSourceMissing Warning [READY]
-        "`spec.artifacts.url` is missing."
-        "Give the URL of an artifact bundle.";
+        "There is no bundle, and the catalogue of upstream's releases has no versions for this minor of Kubernetes."
+        "Give the URL of a bundle in `spec.artifacts.url`, or use a newer Clusterwright.";
     ArtifactSourceUnavailable Warning []
-        "The machine does not reach the artifact bundle."
-        "See the message; open `spec.artifacts.url` from that machine.";
+        "The machine does not reach the artifact bundle, or one of upstream's servers."
+        "See the message; open the URL that it names from that machine.";
     AsWanted Normal [DRIFTED]
         "The machine was compared with what its cluster wants, and does not differ; of a cluster: no machine that was compared does."
         "";

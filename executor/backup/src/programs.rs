@@ -1,4 +1,5 @@
-//! etcd's programs, from the artifact bundle of a cluster, as its machines have them: by version and digest.
+//! etcd's programs, from the artifact bundle of a cluster or from upstream, as its machines have them: by version and
+//! digest.
 
 mod archive;
 mod index;
@@ -14,7 +15,7 @@ use tokio::io::AsyncWriteExt;
 use crate::digest::Summing;
 use crate::error::{BackupError, ProgramsFailure};
 use crate::text::chain;
-use index::{Artifact, Index};
+use index::Index;
 
 /// Name resolution, TCP and TLS.
 const CONNECT: Duration = Duration::from_secs(10);
@@ -48,17 +49,46 @@ impl Programs {
     /// another file than was meant.
     pub async fn fetch(inputs: &ProgramsInputs, login: &Login, directory: &Path) -> Result<Self, BackupError> {
         let client = client(inputs)?;
-        let url = format!("{}/index.json", inputs.url);
-        let index = index(&client, login, &url, inputs).await?;
-        let artifact = index.etcd(inputs, architecture()).map_err(|problem| failed(problem.0, problem.1))?;
+        let artifact = match inputs.url.is_empty() {
+            true => upstream(inputs, architecture())?,
+            false => in_bundle(&client, login, inputs).await?,
+        };
         let archive = directory.join("etcd.tar.gz");
-        download(&client, login, inputs, &artifact, &archive).await?;
+        download(&client, login, &artifact, &archive).await?;
         let programs = Self { etcd: directory.join("etcd"), etcdutl: directory.join("etcdutl") };
         archive::unpack(archive.clone(), directory.to_owned()).await.map_err(|problem| {
-            failed(ProgramsFailure::Invalid, format!("{}: {problem}: make the bundle anew", artifact.path))
+            failed(ProgramsFailure::Invalid, format!("{}: {problem}: it has to be made anew", artifact.url))
         })?;
         tokio::fs::remove_file(&archive).await.map_err(|error| unwritten(&error))?;
         Ok(programs)
+    }
+}
+
+/// An archive, and what it must be.
+struct Archive {
+    url: String,
+    sha256: String,
+}
+
+async fn in_bundle(client: &Client, login: &Login, inputs: &ProgramsInputs) -> Result<Archive, BackupError> {
+    let url = format!("{}/index.json", inputs.url);
+    let index = index(client, login, &url, inputs).await?;
+    let artifact = index.etcd(inputs, architecture()).map_err(|problem| failed(problem.0, problem.1))?;
+    Ok(Archive { url: format!("{}/{}", inputs.url, artifact.path), sha256: artifact.sha256 })
+}
+
+/// Nothing is taken from there whose digest is not known.
+fn upstream(inputs: &ProgramsInputs, arch: &str) -> Result<Archive, BackupError> {
+    match (inputs.archives.get(arch), inputs.digests.get(arch)) {
+        (Some(url), Some(sha256)) => Ok(Archive { url: url.clone(), sha256: sha256.clone() }),
+        _ => {
+            let problem = format!(
+                "no digest of etcd {} for linux/{arch} is known, the architecture of this Pod: give a lock with it in \
+                 spec.artifacts.lockRef",
+                inputs.version
+            );
+            Err(failed(ProgramsFailure::NotFound, problem))
+        }
     }
 }
 
@@ -77,7 +107,7 @@ fn client(inputs: &ProgramsInputs) -> Result<Client, BackupError> {
     let unusable = |error: reqwest::Error| failed(ProgramsFailure::Unavailable, chain(&error));
     let mut builder = Client::builder().connect_timeout(CONNECT).read_timeout(STALL);
     // A redirect does not lead away from HTTPS; a login goes to no other server.
-    builder = builder.https_only(inputs.url.starts_with("https://"));
+    builder = builder.https_only(!inputs.url.starts_with("http://"));
     if let Some(pem) = &inputs.authorities {
         let authorities = Certificate::from_pem_bundle(pem.as_bytes()).map_err(unusable)?;
         builder = builder.tls_certs_only(authorities);
@@ -109,18 +139,12 @@ async fn index(client: &Client, login: &Login, url: &str, inputs: &ProgramsInput
 }
 
 /// Puts the archive into a file; nobody uses it before its digest was compared.
-async fn download(
-    client: &Client,
-    login: &Login,
-    inputs: &ProgramsInputs,
-    artifact: &Artifact,
-    path: &Path,
-) -> Result<(), BackupError> {
-    let url = format!("{}/{}", inputs.url, artifact.path);
-    let mut answer = get(client, login, &url).await?;
+async fn download(client: &Client, login: &Login, artifact: &Archive, path: &Path) -> Result<(), BackupError> {
+    let url = &artifact.url;
+    let mut answer = get(client, login, url).await?;
     let mut file = File::create(path).await.map_err(|error| unwritten(&error))?;
     let (mut summing, mut size) = (Summing::default(), 0);
-    while let Some(piece) = answer.chunk().await.map_err(|error| unreachable(&url, &error))? {
+    while let Some(piece) = answer.chunk().await.map_err(|error| unreachable(url, &error))? {
         size += piece.len() as u64;
         if size > ARCHIVE {
             return Err(failed(ProgramsFailure::Invalid, format!("{url} has more than {ARCHIVE} bytes")));
@@ -221,6 +245,7 @@ mod tests {
         tokio::spawn(async move { axum::serve(listener, router).await });
         let inputs = ProgramsInputs {
             url,
+            archives: Default::default(),
             index_sha256: None,
             authorities: None,
             version: "3.6.16".to_owned(),
@@ -286,6 +311,24 @@ mod tests {
         let (lacking, ..) = served(half.clone(), &sha256(&half)).await;
         let error = fetched(&lacking, &Login::default()).await.unwrap_err();
         assert!(error.reason() == "ArtifactInvalid" && error.to_string().contains("etcdutl"), "{error}");
+    }
+
+    #[test]
+    fn of_upstreams_archives_the_one_for_this_machine_is_taken_by_its_digest() {
+        let map =
+            |entries: &[(&str, &str)]| entries.iter().map(|(key, value)| ((*key).into(), (*value).into())).collect();
+        let inputs = ProgramsInputs {
+            url: String::new(),
+            archives: map(&[("amd64", "https://x/a"), ("arm64", "https://x/b")]),
+            index_sha256: None,
+            authorities: None,
+            version: "3.6.16".to_owned(),
+            digests: map(&[("arm64", "cd")]),
+        };
+        let found = upstream(&inputs, "arm64").unwrap();
+        assert_eq!((found.url.as_str(), found.sha256.as_str()), ("https://x/b", "cd"));
+        let error = upstream(&inputs, "amd64").err().unwrap();
+        assert!(error.reason() == "ArtifactNotFound" && error.to_string().contains("linux/amd64"), "{error}");
     }
 
     #[tokio::test]

@@ -162,6 +162,7 @@ impl Helm {
         }
         command.env("KUBECONFIG", &self.kubeconfig).env("HELM_REGISTRY_CONFIG", self.home.join(REGISTRY));
         command.env("HELM_REPOSITORY_CONFIG", self.home.join(REPOSITORIES));
+        command.env("NO_PROXY", direct(std::env::var("NO_PROXY").ok(), &self.kubeconfig));
         command
     }
 
@@ -178,6 +179,23 @@ impl Helm {
         }
         said.push_back(text);
     }
+}
+
+/// What Helm reaches without a proxy, as it takes it from its environment: the API server of the kubeconfig beside what
+/// it had.
+fn direct(before: Option<String>, kubeconfig: &Path) -> String {
+    let text = std::fs::read_to_string(kubeconfig).unwrap_or_default();
+    let value: serde_yaml::Value = serde_yaml::from_str(&text).unwrap_or_default();
+    let servers = value["clusters"].as_sequence().into_iter().flatten();
+    let servers = servers.filter_map(|cluster| host(cluster["cluster"]["server"].as_str()?));
+    let before = before.filter(|before| !before.is_empty());
+    before.into_iter().chain(servers).collect::<Vec<_>>().join(",")
+}
+
+/// The host of a URL; an IPv6 address without its brackets.
+fn host(url: &str) -> Option<String> {
+    let url = reqwest::Url::parse(url).ok()?;
+    Some(url.host_str()?.trim_matches(['[', ']']).to_owned())
 }
 
 /// Sends the lines of a pipe until it ends.

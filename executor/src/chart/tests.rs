@@ -12,6 +12,7 @@ use crate::cli::{Cli, Command};
 /// Notes its arguments; `pull` fetches, `history` answers, and `upgrade` does what the test says.
 const HELM: &str = r#"#!/bin/sh
 echo "$@" >> "$0.calls"
+echo "${HTTPS_PROXY-none} ${NO_PROXY-none}" > "$0.proxies"
 case "$1" in
 pull) while [ "$1" != --destination ]; do shift; done; printf chart > "$2/agent-1.0.0.tgz" ;;
 history) cat "$0.history" 2>/dev/null || exit 1 ;;
@@ -29,7 +30,10 @@ fn world(upgrade: &str) -> tempfile::TempDir {
     std::fs::write(place.path().join("helm.upgrade"), upgrade).unwrap();
     let inputs = place.path().join("inputs");
     std::fs::create_dir(&inputs).unwrap();
-    let kubeconfig = json!({"users": [{"name": "a", "user": {"token": "s3cr3t-t0ken-of-the-cluster"}}]});
+    let kubeconfig = json!({
+        "users": [{"name": "a", "user": {"token": "s3cr3t-t0ken-of-the-cluster"}}],
+        "clusters": [{"name": "a", "cluster": {"server": "https://[fd00::1]:6443"}}],
+    });
     std::fs::write(inputs.join("kubeconfig"), kubeconfig.to_string()).unwrap();
     std::fs::write(inputs.join("masked.json"), r#"["hunter2hunter2"]"#).unwrap();
     std::fs::write(inputs.join("values.json"), "{}").unwrap();
@@ -147,4 +151,61 @@ async fn a_chart_of_a_bundle_is_downloaded_with_the_login_and_held_to_its_digest
     assert!(heads.lock().unwrap().iter().all(|head| head.contains("authorization: Bearer correct-horse\r\n")));
     let chart = json!({"archive": "http://127.0.0.1:9/a.tgz", "name": "agent", "version": "1.0.0", "digest": DIGEST});
     assert_eq!(ran(place.path(), json!({ "chart": chart })).await.1["reason"], "ChartNotFetched");
+}
+
+/// Proxies are the process's: it runs again, with this test alone.
+#[test]
+fn charts_come_through_the_proxy_of_the_environment_and_helm_asks_the_api_server_without_it() {
+    const ALONE: &str = "CLUSTERWRIGHT_TEST_ALONE";
+    if let Some(archive) = std::env::var_os(ALONE) {
+        let archive = archive.to_string_lossy().into_owned();
+        return tokio::runtime::Runtime::new().unwrap().block_on(install_through_a_proxy(&archive));
+    }
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let listener = runtime.block_on(tokio::net::TcpListener::bind("127.0.0.1:0")).unwrap();
+    let proxy = format!("http://{}", listener.local_addr().unwrap());
+    runtime.spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            answer(stream).await;
+        }
+    });
+    let name = "chart::tests::charts_come_through_the_proxy_of_the_environment_and_helm_asks_the_api_server_without_it";
+    let mut again = std::process::Command::new(std::env::current_exe().unwrap());
+    again.args([name, "--exact", "--nocapture"]).env(ALONE, "http://bundle.test/agent.tgz");
+    again.env("HTTP_PROXY", &proxy).env("HTTPS_PROXY", &proxy).env("NO_PROXY", ".svc");
+    let output = again.output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && said.contains("installed through"), "{said}");
+}
+
+/// Gives back the first line of the request: a proxy for http is asked for the whole URL.
+async fn answer(stream: tokio::net::TcpStream) {
+    use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+    let mut stream = BufReader::new(stream);
+    let mut head = Vec::new();
+    loop {
+        let mut line = String::new();
+        stream.read_line(&mut line).await.unwrap();
+        match line.trim() {
+            "" => break,
+            line => head.push(line.to_owned()),
+        }
+    }
+    let body = head.swap_remove(0);
+    let answer = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}", body.len());
+    stream.write_all(answer.as_bytes()).await.unwrap();
+    stream.shutdown().await.unwrap();
+}
+
+async fn install_through_a_proxy(archive: &str) {
+    let place = world("exit 0");
+    let chart = json!({"archive": archive, "version": "1.0.0"});
+    let (_, report, calls) = ran(place.path(), json!({ "chart": chart })).await;
+    assert!(report["succeeded"] == true && !calls[0].starts_with("pull"), "{report} {calls:?}");
+    let digest = <sha2::Sha256 as sha2::Digest>::digest(format!("GET {archive} HTTP/1.1"));
+    let digest: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+    assert_eq!(report["digest"], format!("sha256:{digest}"), "it is what the proxy answered");
+    let proxies = std::fs::read_to_string(place.path().join("helm.proxies")).unwrap();
+    assert!(proxies.starts_with("http://127.0.0.1:") && proxies.trim().ends_with(" .svc,fd00::1"), "{proxies}");
+    println!("installed through {proxies}");
 }

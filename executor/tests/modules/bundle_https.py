@@ -5,12 +5,12 @@ import hashlib
 import http.server
 import json
 import pathlib
-import ssl
-import subprocess
 import sys
 import threading
 
-from ansible_collections.clusterwright.cluster.plugins.module_utils import bundle as bundles, proxies
+from tls_world import authority, certificate, server_context
+
+from ansible_collections.clusterwright.cluster.plugins.module_utils import bundle as bundles, downloads, proxies
 from ansible_collections.clusterwright.cluster.plugins.module_utils.bundle import Bundle
 from ansible_collections.clusterwright.cluster.plugins.module_utils.failure import StepFailure
 from ansible_collections.clusterwright.cluster.plugins.module_utils.findings import artifacts as finding_of
@@ -18,7 +18,7 @@ from ansible_collections.clusterwright.cluster.plugins.module_utils.machine impo
 
 place = pathlib.Path(sys.argv[1])
 bundles.CACHE = str(place / "cache")
-bundles.ATTEMPTS = 1
+downloads.ATTEMPTS = 1
 CANARY = "canary-Zk3-secret"
 CONTENT = b"a program"
 INDEX = json.dumps(
@@ -33,22 +33,6 @@ INDEX = json.dumps(
     }
 ).encode()
 DIGEST = hashlib.sha256(INDEX).hexdigest()
-
-
-def openssl(*arguments: str) -> None:
-    subprocess.run(["openssl", *arguments], check=True, capture_output=True, cwd=place)
-
-
-def certificate(name: str) -> None:
-    """A CA, and a certificate of it for 127.0.0.1."""
-    openssl("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2", "-subj", f"/CN={name}",
-            "-addext", "basicConstraints=critical,CA:TRUE", "-addext", "keyUsage=critical,keyCertSign",
-            "-keyout", f"{name}.ca.key", "-out", f"{name}.ca.crt")
-    openssl("req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj", "/CN=bundle",
-            "-keyout", f"{name}.key", "-out", f"{name}.csr")
-    (place / "ext").write_text("subjectAltName=IP:127.0.0.1\n", encoding="utf-8")
-    openssl("x509", "-req", "-in", f"{name}.csr", "-CA", f"{name}.ca.crt", "-CAkey", f"{name}.ca.key", "-CAcreateserial",
-            "-days", "2", "-extfile", "ext", "-out", f"{name}.crt")
 
 
 class Server:
@@ -80,9 +64,7 @@ class Server:
 
         httpd = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         if name:
-            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-            context.load_cert_chain(place / f"{name}.crt", place / f"{name}.key")
-            httpd.socket = context.wrap_socket(httpd.socket, server_side=True)
+            httpd.socket = server_context(name).wrap_socket(httpd.socket, server_side=True)
         self.url = f"{'https' if name else 'http'}://127.0.0.1:{httpd.server_address[1]}"
         threading.Thread(target=httpd.serve_forever, daemon=True).start()
 
@@ -104,13 +86,13 @@ def refused(reason: str, part: str, server: Server, **options: str) -> None:
 
 certificate("one")
 certificate("two")
-CA = (place / "one.ca.crt").read_text(encoding="utf-8")
+CA = authority("one")
 
 # Whom to trust.
 plain = Server("one")
 assert fetched(plain, ca=CA) == CONTENT
 refused("ArtifactSourceUnavailable", "spec.artifacts.caRef", plain)
-refused("ArtifactSourceUnavailable", "spec.artifacts.caRef", plain, ca=(place / "two.ca.crt").read_text(encoding="utf-8"))
+refused("ArtifactSourceUnavailable", "spec.artifacts.caRef", plain, ca=authority("two"))
 refused("InvalidCA", "spec.artifacts.caRef", plain, ca="no certificate")
 
 # Who we are.

@@ -7,14 +7,14 @@ import pathlib
 import sys
 import threading
 
-from ansible_collections.clusterwright.cluster.plugins.module_utils import bundle as bundles
+from ansible_collections.clusterwright.cluster.plugins.module_utils import bundle as bundles, downloads
 from ansible_collections.clusterwright.cluster.plugins.module_utils.failure import StepFailure
 from ansible_collections.clusterwright.cluster.plugins.module_utils.machine import architecture
 
 PLACE = pathlib.Path(sys.argv[1])
 ARCH = architecture()
 bundles.CACHE = str(PLACE / "cache")
-bundles.ATTEMPTS = 1
+downloads.ATTEMPTS = 1
 
 
 def content_of(name: str, version: str, build: int = 1) -> bytes:

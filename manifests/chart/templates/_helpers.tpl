@@ -25,3 +25,17 @@
 {{- end }}
 {{- end }}
 {{- end -}}
+
+{{/* Proxies, of the operator and of executors. Called with .Values.proxy. */}}
+{{- define "clusterwright.proxy" -}}
+{{- if or .httpProxy .httpsProxy }}
+{{- range $entry := list (list "HTTP_PROXY" .httpProxy) (list "HTTPS_PROXY" .httpsProxy) (list "NO_PROXY" (join "," .noProxy)) }}
+{{- with index $entry 1 }}
+- name: {{ index $entry 0 }}
+  value: {{ . | quote }}
+{{- end }}
+{{- end }}
+- name: CLUSTERWRIGHT_EXECUTOR_PROXIES
+  value: "true"
+{{- end }}
+{{- end -}}

@@ -15,9 +15,11 @@ mod addons;
 mod create;
 mod import;
 mod inspect;
+mod lock;
 mod packages;
 mod prune;
 mod push;
+mod selection;
 mod serve;
 mod signature;
 
@@ -26,6 +28,8 @@ mod signature;
 pub enum BundleCommand {
     /// Download all that machines take for versions of Kubernetes, into a new bundle or one that is there
     Create(create::Create),
+    /// Write down the digest of all that machines take from upstream, for clusters without a bundle
+    Lock(lock::Lock),
     /// Compare every file with its digest, and say what machines would not find
     Verify(inspect::Verify),
     /// Say what differs between two bundles; exits with 1 if something does
@@ -47,6 +51,7 @@ pub enum BundleCommand {
 pub async fn run(command: BundleCommand) -> Result<ExitCode> {
     match command {
         BundleCommand::Create(command) => command.run().await,
+        BundleCommand::Lock(command) => command.run().await,
         BundleCommand::Verify(command) => command.run(),
         BundleCommand::Diff(command) => command.run(),
         BundleCommand::Add(command) => command.run().await,

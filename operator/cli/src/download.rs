@@ -68,6 +68,17 @@ pub enum Trust {
     FirstUse,
 }
 
+impl Trust {
+    /// What is said of an artifact with that digest.
+    fn said(&self, digest: &str) -> String {
+        match self {
+            Self::Lock => "its digest is that of the lock".to_owned(),
+            Self::Checksums(url) => format!("its digest is that of {url}"),
+            Self::FirstUse => format!("TRUSTED ON FIRST USE, with the digest {digest}"),
+        }
+    }
+}
+
 impl Downloads {
     /// Downloads of these into `bundle`, as the options say. Fails with all that the lock has no digest of, if nothing
     /// else may be taken.
@@ -134,6 +145,28 @@ impl Downloads {
         Ok(brought)
     }
 
+    /// Sees to it that the lock has the artifact's digest, as upstream says it, and says so. Nothing of the artifact is
+    /// downloaded.
+    pub async fn lock(&self, wanted: &Wanted) -> Result<Trust> {
+        let name = format!("{} {} {}/{}", wanted.name, wanted.version, wanted.os(), wanted.arch);
+        let bar = self.progress.bar(&name);
+        let locked = match &wanted.origin {
+            Origin::Url { url, checksums, .. } => self.lock_file(url, checksums.as_deref(), &bar).await,
+            Origin::Package { .. } => bail!("{name} is a package, and machines take packages from their own sources"),
+            Origin::Registry { reference } => self.lock_image(reference, &wanted.arch, &bar).await,
+        };
+        drop(bar);
+        let (trust, digest) = locked.with_context(|| format!("failed to lock {name}"))?;
+        let number = self.brought.fetch_add(1, Ordering::Relaxed) + 1;
+        self.progress.say(&format!("[{number}/{}] {name}: {}", self.count, trust.said(&digest)));
+        Ok(trust)
+    }
+
+    /// The file of the lock.
+    pub fn lock_path(&self) -> &Path {
+        &self.lock_path
+    }
+
     fn with_lock<T>(&self, read: impl FnOnce(&Lock) -> T) -> T {
         read(&self.lock.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -161,11 +194,7 @@ fn line(name: &str, brought: &Brought) -> String {
         if brought.there { "was there".to_owned() } else { format!("downloaded, {}", progress::bytes(artifact.size)) };
     let digest =
         if artifact.manifest.is_empty() { format!("sha256:{}", artifact.sha256) } else { artifact.manifest.clone() };
-    match &brought.trust {
-        Trust::Lock => format!("{name}: {how}; its digest is that of the lock"),
-        Trust::Checksums(url) => format!("{name}: {how}; its digest is that of {url}"),
-        Trust::FirstUse => format!("{name}: {how}; TRUSTED ON FIRST USE, with the digest {digest}"),
-    }
+    format!("{name}: {how}; {}", brought.trust.said(&digest))
 }
 
 /// The SHA-256 of a file, on a thread where that may take its time.

@@ -1,5 +1,6 @@
 //! The model of a run: hosts, groups and variables, built from what was observed, in values and never as text.
 
+mod artifact_lock;
 pub mod artifacts;
 mod backup;
 mod credential;
@@ -30,6 +31,7 @@ use crds::step::{Effect, Intent, Step};
 use crds::{Host, Machine, PlaybookRun};
 
 use crate::hooks;
+pub use artifact_lock::{ArtifactLock, lock_of};
 pub use backup::etcd_without_machine;
 pub use credential::{Credentials, classify};
 pub use etcd_client::{etcd_client_digest, etcd_client_files, etcd_client_values};

@@ -9,6 +9,7 @@ pub mod addon;
 pub mod approval;
 pub mod attempts;
 pub mod backup_storage;
+pub(crate) mod catalogue;
 pub mod certificates;
 pub mod claims;
 pub mod cluster;

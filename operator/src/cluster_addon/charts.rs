@@ -8,7 +8,7 @@ use plan::cluster_addon::chart::{ChartSeen, Operation};
 use crate::context::Context;
 use crate::error::Error;
 use crate::kubeconfig::check::check;
-use crate::{execute, live};
+use crate::{execute, executor_job, live};
 
 /// What Jobs are made from, and those that are under way. It is read before the cluster is looked at: what a Job has
 /// done is seen there then.
@@ -43,7 +43,7 @@ pub(super) async fn seen(
 /// Makes the Secret, and then the Job.
 pub(super) async fn run(ctx: &Context, operation: &Operation) -> Result<(), Error> {
     execute::create_ours(ctx, &operation.secret).await?;
-    execute::create_ours(ctx, &operation.job).await
+    executor_job::create(ctx, &operation.job).await
 }
 
 /// Deletes the Secret that a Job was given; what is not the ClusterAddon's own stays.

@@ -20,7 +20,7 @@ use crate::error::{Error, ResultExt};
 use crate::owned::{drop_owned, owned_by};
 use crate::pki::Pki;
 use crate::pki::material::Data;
-use crate::{execute, live, permission};
+use crate::{execute, executor_job, live, permission};
 
 /// What is known; nothing of a cluster that begins without a backup, or stands.
 pub(super) async fn seen(ctx: &Context, deployment: &ClusterDeployment) -> Result<RestoringSeen, Error> {
@@ -84,7 +84,7 @@ async fn fetched(ctx: &Context, deployment: &ClusterDeployment) -> Result<Option
 pub(super) async fn fetch(ctx: &Context, transfer: &KeyTransfer) -> Result<(), Error> {
     execute::create_ours(ctx, &transfer.secret).await?;
     permission::permit(ctx, &transfer.permission).await?;
-    execute::create_ours(ctx, &transfer.job).await
+    executor_job::create(ctx, &transfer.job).await
 }
 
 /// Makes the cluster's keys of what was fetched, unless there are some.

@@ -14,7 +14,7 @@ use plan::configuration::files::FILES;
 use plan::hooks::Library;
 use plan::inputs::artifacts::{self, ArtifactsSeen};
 use plan::inputs::{
-    ClusterSeen, Credentials, InputsObserved, InputsProblem, Registries, build, classify, hosts_to_observe,
+    ClusterSeen, Credentials, InputsObserved, InputsProblem, Registries, build, classify, hosts_to_observe, lock_of,
     registry_digests, secrets_needed,
 };
 use plan::playbook_run::InputsSeen;
@@ -233,6 +233,13 @@ pub(crate) async fn artifacts_seen(
         let secret = live::get::<Secret>(ctx, namespace, name).await?;
         match artifacts::login_of(artifacts::CREDENTIALS, name, secret.as_ref()) {
             Ok(login) => seen.login = Some(login),
+            Err(problem) => return Ok(Err(problem)),
+        }
+    }
+    if let Some(LocalRef { name }) = &source.lock_ref {
+        let map = live::get::<ConfigMap>(ctx, namespace, name).await?;
+        match lock_of(name, map.as_ref()) {
+            Ok(lock) => seen.lock = Some(lock),
             Err(problem) => return Ok(Err(problem)),
         }
     }

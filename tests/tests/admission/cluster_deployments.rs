@@ -391,6 +391,25 @@ async fn what_is_too_large_is_refused_row_20() -> Result<()> {
 
 #[tokio::test(flavor = "multi_thread")]
 #[rustfmt::skip]
+async fn artifacts_come_from_a_bundle_or_from_upstream_by_what_goes_with_it() -> Result<()> {
+    let (url, named) = (json!("https://bundle.example"), json!({"name": "x"}));
+    let upstream = json!([null, {}, {"lockRef": named}, {"caRef": named}, {"caRef": named, "lockRef": named}]);
+    let key = "-----BEGIN PGP PUBLIC KEY BLOCK-----\n\nAAAA\n-----END PGP PUBLIC KEY BLOCK-----\n";
+    let of_bundle = json!([
+        {"indexSHA256": "a".repeat(64)}, {"credentialsRef": named}, {"osPackages": {"signedBy": key}},
+    ]);
+    let (artifacts, both) = ("spec.artifacts", json!([{"url": url, "lockRef": named}]));
+    let login = json!([{"url": "http://bundle.example", "caRef": named}]);
+    check(&ApiServer::shared().await?, [
+        (0, "upstream", demo(), artifacts, upstream, Admitted),
+        (0, "no bundle", demo(), artifacts, of_bundle, refused("give its url")),
+        (0, "a lock of a bundle", demo(), artifacts, both, refused_at("spec.artifacts.lockRef", "give url or lockRef")),
+        (0, "an authority over HTTP", demo(), artifacts, login, refused("need an https URL")),
+    ]).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[rustfmt::skip]
 async fn artifact_sources_and_mirrors_are_plain_urls() -> Result<()> {
     let mirrored = with(demo(), "spec.containerRuntime.registryMirrors[0].prefix", json!("registry.k8s.io"));
     let endpoint = "spec.containerRuntime.registryMirrors[0].endpoints[0]";

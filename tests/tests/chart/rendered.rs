@@ -39,12 +39,15 @@ fn the_chart_renders_what_the_kustomization_does() -> Result<()> {
     let monitoring = ["serviceMonitor.enabled=true", "prometheusRule.enabled=true", "dashboard.enabled=true"];
     let policies = ["networkPolicy.enabled=true", "networkPolicy.executorNamespaces={fleet}"];
     let one = ["watchNamespace=fleet"];
+    let proxies = ["proxy.httpProxy=http://proxy.example:3128", "proxy.httpsProxy=http://proxy.example:3128"];
     for (settings, components) in [
         (vec![], vec![]),
         (secure.to_vec(), vec!["secure-metrics"]),
         (monitoring.to_vec(), vec!["monitoring"]),
         (policies.to_vec(), vec!["network-policy"]),
         (one.to_vec(), vec!["one-namespace"]),
+        (proxies.to_vec(), vec!["proxy"]),
+        ([&one[..], &proxies[..]].concat(), vec!["one-namespace", "proxy"]),
         ([&one[..], &secure[..]].concat(), vec!["one-namespace", "secure-metrics"]),
         ([&policies[..], &one[..], &monitoring[..]].concat(), vec!["network-policy", "one-namespace", "monitoring"]),
     ] {
@@ -56,7 +59,7 @@ fn the_chart_renders_what_the_kustomization_does() -> Result<()> {
 }
 
 /// One setting for each value, and a text that is in what is rendered with it alone.
-const EFFECTS: [(&str, &str); 37] = [
+const EFFECTS: [(&str, &str); 40] = [
     ("image.operator.repository=r.example/o", "r.example/o:dev"),
     ("image.operator.tag=1.2.3", "operator:1.2.3"),
     (
@@ -74,6 +77,9 @@ const EFFECTS: [(&str, &str); 37] = [
     ("executorPullSecrets={a,b}", "\"CLUSTERWRIGHT_EXECUTOR_PULL_SECRETS\",\"value\":\"a,b\""),
     ("replicas=3", "\"replicas\":3"),
     ("watchNamespace=fleet", "CLUSTERWRIGHT_NAMESPACE"),
+    ("proxy.httpProxy=http://p:1", "\"HTTP_PROXY\",\"value\":\"http://p:1\""),
+    ("proxy.httpsProxy=http://p:1", "\"CLUSTERWRIGHT_EXECUTOR_PROXIES\",\"value\":\"true\""),
+    ("proxy.httpsProxy=http://p:1,proxy.noProxy={a}", "\"NO_PROXY\",\"value\":\"a\""),
     ("log.format=json", "\"value\":\"json\""),
     ("concurrency=33", "\"CLUSTERWRIGHT_CONCURRENCY\",\"value\":\"33\""),
     ("probeIntervalSeconds=33", "\"CLUSTERWRIGHT_PROBE_INTERVAL_SECONDS\",\"value\":\"33\""),
@@ -176,6 +182,8 @@ fn what_cannot_work_is_refused_with_what_is_allowed() -> Result<()> {
         ("replicas=none", ["/replicas", "got string, want integer"]),
         ("replicas=0", ["/replicas", "minimum: got 0, want 1"]),
         ("replica=3", ["additional properties", "replica"]),
+        ("proxy.httpsProxy=http://me:secret@p:1", ["/proxy/httpsProxy", "does not match pattern"]),
+        ("proxy.noProxy=.svc", ["/proxy/noProxy", "want array"]),
         ("log.format=xml", ["/log/format", "'text', 'json'"]),
         ("image.operator.digest=abc", ["/image/operator/digest", "sha256"]),
         ("watchNamespace=Fleet", ["/watchNamespace", "does not match pattern"]),

@@ -16,7 +16,7 @@ from ansible_collections.clusterwright.cluster.plugins.module_utils.failure impo
 
 
 # What the variable `artifacts_bundle` holds. The last two are not the source's, and say what is meant of the bundle.
-FIELDS = {"url", "index_sha256", "ca", "username", "password", "token", "proxy", "components", "kube_version"}
+FIELDS = {"url", "index_sha256", "ca", "username", "password", "token", "proxy", "catalogue", "lock", "components", "kube_version"}
 
 
 def origin(url: str) -> tuple:
@@ -36,27 +36,40 @@ class Redirects(urllib.request.HTTPRedirectHandler):
         return request
 
 
+class Proxies(urllib.request.ProxyHandler):
+    """Asks the machine's proxy, but for what its noProxy names; each redirect is looked at anew."""
+
+    def __init__(self, proxy: dict) -> None:
+        super().__init__(proxies.by_scheme(proxy))
+        self._proxy = proxy
+
+    def proxy_open(self, req, proxy, type):  # pylint: disable=redefined-builtin
+        return None if proxies.is_direct(self._proxy, req.full_url) else super().proxy_open(req, proxy, type)
+
+
 class Source:
-    """Opens URLs of the bundle as the variable `artifacts_bundle` says."""
+    """Opens URLs of the bundle, or of upstream, as the variable `artifacts_bundle` says."""
 
     def __init__(self, options: dict) -> None:
         unknown = sorted(set(options) - FIELDS)
-        if unknown or not options.get("url"):
-            problem = f"unknown fields {', '.join(unknown)}" if unknown else "no url"
+        self.url = (options.get("url") or "").rstrip("/")
+        self.catalogue = options.get("catalogue") or {}
+        self.lock = options.get("lock") or {}
+        if unknown or bool(self.url) == bool(self.catalogue):
+            problem = f"unknown fields {', '.join(unknown)}" if unknown else "both url and catalogue" if self.url else "no url"
             raise StepFailure(
                 "InvalidVariables", f"bundle has {problem}: give the variable artifacts_bundle (fields {', '.join(sorted(FIELDS))})"
             )
-        self.url = options["url"].rstrip("/")
         self.index_sha256 = (options.get("index_sha256") or "").lower()
         self._authorization = authorization(options, self.url)
         handlers = [Redirects(), urllib.request.HTTPSHandler(context=trust(options.get("ca") or ""))]
         if options.get("proxy"):
-            handlers.append(urllib.request.ProxyHandler(proxies.of_url(options["proxy"], self.url)))
+            handlers.append(Proxies(options["proxy"]))
         self._opener = urllib.request.build_opener(*handlers)
 
-    def open(self, url: str, timeout: float = 30):
+    def open(self, url: str, timeout: float = 30, headers: dict | None = None):
         """The answer is a stream with a status of 200."""
-        request = urllib.request.Request(url)
+        request = urllib.request.Request(url, headers=headers or {})
         if self._authorization:
             request.add_header("Authorization", self._authorization)
         return self._opener.open(request, timeout=timeout)
@@ -78,6 +91,10 @@ class Source:
     def is_unverified(self) -> bool:
         """Whether programs and their digests come over the same open wire."""
         return self.url.startswith("http://") and not self.index_sha256
+
+    def is_unlocked(self) -> bool:
+        """Whether what upstream's servers say of their files' digests is believed, and nothing else."""
+        return not self.url and not self.lock
 
 
 def trust(ca: str) -> ssl.SSLContext:

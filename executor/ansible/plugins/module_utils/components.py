@@ -42,9 +42,21 @@ def frozen_components(value: object) -> dict:
     return frozen
 
 
+def known_as(artifact: dict, frozen: str) -> dict:
+    """The artifact as its cluster knows it. An image that came from its registry is known by the digest of its manifest; the archive
+    of a bundle that has the same manifest is the same image, and is not another component for coming another way."""
+    same = frozen and artifact["kind"] == "image" and artifact.get("manifest", "").lower() == f"sha256:{frozen}"
+    return {**artifact, "identity": frozen} if same else artifact
+
+
+def identity(artifact: dict) -> str:
+    """The digest by which the artifact is known: that of its file, or the one that C(known_as) found."""
+    return (artifact.get("identity") or artifact["sha256"]).lower()
+
+
 def report(artifacts: list) -> dict:
     """What a module tells of the artifacts that it looks after."""
-    return listed((artifact["name"], artifact["version"], artifact["sha256"]) for artifact in artifacts)
+    return listed((artifact["name"], artifact["version"], identity(artifact)) for artifact in artifacts)
 
 
 def installed() -> dict:

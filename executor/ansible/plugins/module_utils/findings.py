@@ -171,10 +171,20 @@ def listening() -> set:
 
 
 def artifacts(params: dict) -> list:
-    """Whether the bundle answers from here and has all that the later steps take from it."""
+    """Whether the bundle, or upstream, answers from here and has all that the later steps take from it."""
     found = []
     try:
-        if Source(params["bundle"]).is_unverified():
+        source = Source(params["bundle"])
+        if source.is_unlocked():
+            found.append(
+                warning(
+                    "artifacts-unlocked",
+                    "programs are held to the checksums that upstream publishes beside them, and images to what their registries answer"
+                    " the first time: give a lock in spec.artifacts.lockRef, or a bundle in spec.artifacts.url, to take nothing else"
+                    " than what was looked at before",
+                )
+            )
+        if source.is_unverified():
             found.append(
                 warning(
                     "artifacts-unverified",
@@ -182,7 +192,8 @@ def artifacts(params: dict) -> list:
                     " spec.artifacts.indexSHA256 (sha256sum index.json), or an https URL",
                 )
             )
-        Bundle(params["bundle"]).resolve(params["artifacts"])
+        bundle = Bundle(params["bundle"])
+        bundle.check_reachable(bundle.resolve(params["artifacts"]))
     except StepFailure as failure:
         found.append(error(OF_BUNDLE.get(failure.reason, "artifact-source"), failure.message))
     return found

@@ -14,11 +14,14 @@ from ansible_collections.clusterwright.cluster.plugins.module_utils import distr
 APT = "/etc/apt/apt.conf.d/90clusterwright-proxy"
 
 
-def of_url(proxy: dict, url: str) -> dict:
-    """What urllib's ProxyHandler is given for this URL: nothing, where it is reached without a proxy."""
+def is_direct(proxy: dict, url: str) -> bool:
+    """Whether this URL is reached without a proxy."""
     host = urllib.parse.urlsplit(url).hostname or ""
-    if any(covers(entry, host) for entry in proxy.get("noProxy", [])):
-        return {}
+    return any(covers(entry, host) for entry in proxy.get("noProxy", []))
+
+
+def by_scheme(proxy: dict) -> dict:
+    """The proxy of each scheme, as urllib's ProxyHandler takes it."""
     return {scheme: proxy[field] for scheme, field in (("http", "httpProxy"), ("https", "httpsProxy")) if proxy.get(field)}
 
 

@@ -87,7 +87,7 @@ def work(call) -> dict:
         artifact
         for artifact in artifacts
         if reference(artifact) not in present
-        or records.get(membership.IMAGE + reference(artifact), {}).get("sha256") != artifact["sha256"]
+        or records.get(membership.IMAGE + reference(artifact), {}).get("sha256") != components.identity(artifact)
     ]
     lock = threading.Lock()
 
@@ -95,7 +95,7 @@ def work(call) -> dict:
         # --local: through containerd's transfer service it takes twice as long.
         ctr("images", "import", "--local", "--label", PINNED, "--platform", f"linux/{artifact.get('arch', 'amd64')}", path)
         with lock:
-            record = {"sha256": artifact["sha256"]}
+            record = {"sha256": components.identity(artifact)}
             # No component of the cluster, as far as we know: nothing freezes its version.
             other = ahead or artifact not in wanted
             records[membership.IMAGE + reference(artifact)] = {**record, "other": True} if other else record

@@ -12,8 +12,9 @@ use anyhow::{Context, Result, bail, ensure};
 use clap::{Args, Subcommand};
 
 use super::addons::{AddChart, AddManifests};
-use super::create::{bring_all, catalogue, say_first_use};
+use super::create::{bring_all, say_first_use};
 use super::packages::{self, PackageOptions};
+use super::selection::catalogue;
 use super::{Arch, clear_partial, hold, parse_component, say_index};
 use crate::download::DownloadOptions;
 

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use ::bundle::catalogue::{Catalogue, Wanted};
+use ::bundle::catalogue::Wanted;
 use ::bundle::index::Index;
 use ::bundle::verify;
 use ::bundle::version::minor;
@@ -13,7 +13,8 @@ use clap::Args;
 use futures::{StreamExt, TryStreamExt, stream};
 
 use super::packages::{self, PackageOptions};
-use super::{Arch, clear_partial, hold, say_index};
+use super::selection::Selection;
+use super::{clear_partial, hold, say_index};
 use crate::download::{Brought, DownloadOptions, Downloads, Trust};
 
 /// Download all that machines take for versions of Kubernetes
@@ -22,15 +23,8 @@ pub struct Create {
     /// The bundle's directory
     #[arg(default_value = "bundle")]
     directory: PathBuf,
-    /// Versions of Kubernetes
-    #[arg(long, required = true, value_delimiter = ',', value_name = "VERSION")]
-    kubernetes: Vec<String>,
-    /// Architectures of machines
-    #[arg(long, required = true, value_delimiter = ',')]
-    arch: Vec<Arch>,
-    /// A folder with another catalogue than the one that comes with this program
-    #[arg(long, value_name = "FOLDER")]
-    catalogue: Option<PathBuf>,
+    #[command(flatten)]
+    selection: Selection,
     /// Packages of these operating systems too, as /etc/os-release has ID and VERSION_ID: debian12
     #[arg(long, value_delimiter = ',', value_name = "OS")]
     os: Vec<String>,
@@ -43,30 +37,16 @@ pub struct Create {
 impl Create {
     /// Downloads what is not there, and writes the index once all of it is.
     pub async fn run(mut self) -> Result<ExitCode> {
-        self.kubernetes.sort();
-        self.kubernetes.dedup();
-        self.arch.sort();
-        self.arch.dedup();
-        let catalogue = catalogue(self.catalogue.as_deref())?;
-        let mut wanted = Vec::new();
-        for version in &self.kubernetes {
-            for arch in &self.arch {
-                for one in catalogue.wanted(version, arch.name())? {
-                    if !wanted.contains(&one) {
-                        wanted.push(one);
-                    }
-                }
-            }
-        }
+        let (catalogue, wanted) = self.selection.wanted()?;
         let bundle = &self.directory;
         let alone = hold(bundle)?;
         let mut index = Index::read_or_new(bundle)?;
         let first = bring_all(bundle, &wanted, &mut index, &self.downloads).await?;
-        let archs: Vec<&str> = self.arch.iter().map(|arch| arch.name()).collect();
+        let archs: Vec<&str> = self.selection.arch.iter().map(|arch| arch.name()).collect();
         let signed =
             packages::bring(bundle, &mut index, &catalogue, (&self.os, &archs), &self.packages, &self.downloads)
                 .await?;
-        for version in &self.kubernetes {
+        for version in &self.selection.kubernetes {
             if let Some(minor) = minor(version) {
                 index.components.insert(minor, catalogue.components(version)?.clone());
             }
@@ -82,11 +62,6 @@ impl Create {
         signed.iter().for_each(|key| packages::say_key(bundle, key));
         Ok(ExitCode::SUCCESS)
     }
-}
-
-/// The catalogue in that folder, or the one that is built in.
-pub fn catalogue(folder: Option<&Path>) -> Result<Catalogue> {
-    folder.map_or_else(Catalogue::built_in, Catalogue::read)
 }
 
 /// Brings all of these into the bundle and the index, which is not written yet. Returns how many were trusted on first

@@ -68,6 +68,20 @@ impl Downloads {
         Ok(Brought { artifact, trust, there })
     }
 
+    /// Sees to it that the lock has the file's digest. Fails where upstream publishes none: somebody has to download
+    /// it.
+    pub(super) async fn lock_file(&self, url: &str, sums: Option<&str>, bar: &Bar) -> Result<(Trust, String)> {
+        let published = sums.map_or(Published::Nowhere, Published::At);
+        let Some(Expected { sha256, trust }) = self.expected(url, published, bar).await? else {
+            bail!("upstream publishes no checksum of {url}: make a bundle with it, whose lock has its digest");
+        };
+        if let Trust::Checksums(by) = &trust {
+            let file = LockedFile { sha256: sha256.clone(), checksums: Some(by.clone()) };
+            self.keep(|lock| lock.keep_file(url, file))?;
+        }
+        Ok((trust, format!("sha256:{sha256}")))
+    }
+
     /// What the file must be: what the lock says, else what upstream does.
     async fn expected(&self, url: &str, published: Published<'_>, bar: &Bar) -> Result<Option<Expected>> {
         if let Some(locked) = self.with_lock(|lock| lock.file(url).cloned()) {

@@ -85,6 +85,18 @@ impl Downloads {
         self.brought(wanted, reference, &found.digest, (trust, there)).await
     }
 
+    /// Sees to it that the lock has the digest of an image's manifest.
+    pub(super) async fn lock_image(&self, reference: &str, arch: &str, bar: &Bar) -> Result<(Trust, String)> {
+        let key = image_key(reference, arch);
+        if let Some(locked) = self.with_lock(|lock| lock.image(&key).map(str::to_owned)) {
+            return Ok((Trust::Lock, locked));
+        }
+        bar.at("reading the manifest");
+        let found = self.find_image(reference, arch, None).await?;
+        self.keep(|lock| lock.keep_image(&key, &found.digest))?;
+        Ok((Trust::FirstUse, found.digest))
+    }
+
     async fn brought(
         &self,
         wanted: &Wanted,

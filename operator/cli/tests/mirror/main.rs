@@ -7,7 +7,11 @@ mod carried;
 #[cfg(test)]
 mod downloads;
 #[cfg(test)]
+mod locking;
+#[cfg(test)]
 mod packages;
+#[cfg(test)]
+mod proxy;
 #[cfg(test)]
 mod refused;
 #[cfg(test)]

@@ -46,7 +46,7 @@ pub const CLUSTERS: &[Declared] = &[
     ),
     none("approval", "`Automatic` lets go on what waits; `Manual` halts a rollout before its next machine"),
     none("artifacts.{url,indexSHA256}", "runs that are made later take programs and images from there"),
-    none("artifacts.{caRef,credentialsRef}.name", "runs that are made later go by it"),
+    none("artifacts.{caRef,credentialsRef,lockRef}.name", "runs that are made later go by it"),
     none(
         "artifacts.osPackages.signedBy",
         "runs that are made later install missing packages from there, believing this key",

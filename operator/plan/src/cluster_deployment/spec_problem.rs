@@ -9,7 +9,7 @@ use crds::{ClusterDeployment, ObjectExt, Reason};
 use super::problem::Problem;
 use super::state::ClusterState;
 use super::{endpoint, etcd_version, external_etcd, own_authorities, pki, upgrade};
-use crate::hooks;
+use crate::{catalogue, hooks};
 
 /// Prefix length of the network that each node takes.
 const NODE_PREFIX: u32 = 24;
@@ -19,7 +19,7 @@ fn problem(reason: Reason, message: String) -> Option<Problem> {
 }
 
 pub(super) fn find(state: &ClusterState<'_>) -> Option<Problem> {
-    not_there_yet(state.deployment)
+    source_missing(state.deployment)
         .or_else(|| names_taken(state))
         .or_else(|| pki_missing(state))
         .or_else(|| own_authorities::problem(state))
@@ -33,15 +33,10 @@ pub(super) fn find(state: &ClusterState<'_>) -> Option<Problem> {
         .or_else(|| hooks_refused(state))
 }
 
-fn not_there_yet(deployment: &ClusterDeployment) -> Option<Problem> {
-    let spec = &deployment.spec;
-    if spec.artifacts.is_none() {
-        return problem(
-            Reason::ArtifactSourceMissing,
-            "spec.artifacts.url is missing: give the URL of an artifact bundle (installing without one is not there yet)".into(),
-        );
-    }
-    None
+/// A version of which upstream's files are not known here, without a bundle that has them.
+fn source_missing(deployment: &ClusterDeployment) -> Option<Problem> {
+    let missing = catalogue::missing(deployment, deployment.spec.kubernetes_version)?;
+    problem(Reason::ArtifactSourceMissing, missing)
 }
 
 /// Hooks that could not be played; a ConfigMap is not followed.

@@ -135,11 +135,12 @@ fn a_worker_that_cannot_join_holds_up_nobody() {
 }
 
 #[test]
-fn what_is_not_there_yet_is_refused_with_its_field_and_no_machine_is_made() {
+fn what_cannot_be_met_is_refused_with_its_field_and_no_machine_is_made() {
     let check = |spec: &str, reason: &str, field: &str| {
         let mut world = World::new(spec, 9);
         if reason == "ArtifactSourceMissing" {
             world.deployment.spec.artifacts = None;
+            world.deployment.spec.kubernetes_version = "1.33.4".parse().unwrap();
         }
         world.settle();
         let (status, found, message) = ready(&world);

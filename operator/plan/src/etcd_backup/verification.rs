@@ -2,6 +2,7 @@
 //! the backup, and is tried again.
 
 mod job;
+mod programs;
 
 use crds::backup::VerificationReport;
 use crds::etcd_backup::{BackupContent, BackupPhase, Verify};

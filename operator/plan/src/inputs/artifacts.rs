@@ -5,7 +5,9 @@ use crds::Reason;
 use crds::cluster_deployment::Artifacts;
 use std::collections::BTreeMap;
 
+use super::artifact_lock::ArtifactLock;
 use super::problem::InputsProblem;
+use crate::catalogue;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use serde_json::Value;
 
@@ -21,6 +23,8 @@ pub struct ArtifactsSeen {
     pub ca: Option<String>,
     /// How runs log in.
     pub login: Option<Login>,
+    /// What may be taken from upstream.
+    pub lock: Option<ArtifactLock>,
 }
 
 /// How runs log in to the artifact source.
@@ -103,12 +107,20 @@ fn is_one_line(value: &[u8]) -> bool {
 }
 
 /// The variables of roles that use the bundle.
-pub(super) fn variables(index_sha256: Option<&str>, seen: &ArtifactsSeen) -> BTreeMap<String, Value> {
+pub(super) fn variables(artifacts: Option<&Artifacts>, seen: &ArtifactsSeen) -> BTreeMap<String, Value> {
+    let index_sha256 = artifacts.and_then(|artifacts| artifacts.index_sha256.as_deref());
     BTreeMap::from([
         ("artifacts_index_sha256".to_owned(), index_sha256.unwrap_or_default().into()),
         ("artifacts_ca".to_owned(), seen.ca.as_deref().unwrap_or_default().into()),
         (LOGIN.to_owned(), seen.login.map_or("", Login::name).into()),
     ])
+}
+
+/// Further ones where there is no bundle.
+pub(super) fn of_upstream(seen: &ArtifactsSeen) -> BTreeMap<String, Value> {
+    let catalogue = ("artifacts_catalogue".to_owned(), catalogue::variable());
+    let lock = seen.lock.as_ref().map(|lock| ("artifacts_lock".to_owned(), lock.variable()));
+    std::iter::once(catalogue).chain(lock).collect()
 }
 
 /// The key that signs the bundle's packages, for the roles; empty: machines install from their own sources.
@@ -150,7 +162,7 @@ mod tests {
     fn apt_is_given_a_key_and_no_token() {
         let artifacts: Artifacts =
             serde_json::from_value(serde_json::json!({"url": "https://b", "osPackages": {"signedBy": "key"}})).unwrap();
-        let seen = |login| ArtifactsSeen { ca: None, login };
+        let seen = |login| ArtifactsSeen { login, ..ArtifactsSeen::default() };
         assert_eq!(packages(Some(&artifacts), &seen(Some(Login::Basic))).unwrap(), "key");
         assert_eq!(packages(None, &seen(Some(Login::Bearer))).unwrap(), "");
         let problem = packages(Some(&artifacts), &seen(Some(Login::Bearer))).unwrap_err();

@@ -85,7 +85,7 @@ fn build_of(
         ca_cert_hash: Some("sha256:00".into()),
         authorities: crate::rotation::Authorities::default(),
         etcd_client: None,
-        artifacts: artifacts::ArtifactsSeen { ca: None, login: Some(artifacts::Login::Bearer) },
+        artifacts: artifacts::ArtifactsSeen { login: Some(artifacts::Login::Bearer), ..Default::default() },
         registries: deployment
             .spec
             .container_runtime
@@ -289,6 +289,25 @@ fn a_run_knows_how_to_log_in_to_the_artifact_source_and_gets_the_secret_for_it()
     assert!(secrets_needed(&model).artifacts_login);
     let reset = build_in(&deployment, &run("Reset", "reset", "leaving", "")).unwrap();
     assert!(!secrets_needed(&reset).artifacts_login);
+}
+
+#[test]
+fn without_a_bundle_a_run_that_provisions_is_told_where_upstream_has_what_and_what_may_be_taken() {
+    let mut deployment = deployment("", "");
+    let with_bundle = build_in(&deployment, &run("Join", "node", "w1", "")).unwrap();
+    let has = |model: &RunInputs, name: &str| model.vars.contains_key(name);
+    assert!(has(&with_bundle, "artifacts_url") && !has(&with_bundle, "artifacts_catalogue"));
+    for artifacts in [json!(null), json!({})] {
+        deployment.spec.artifacts = serde_json::from_value(artifacts).unwrap();
+        let model = build_in(&deployment, &run("Join", "node", "w1", "")).unwrap();
+        assert_eq!(model.vars["artifacts_catalogue"]["versions"]["1.35"]["etcd"], "3.6.16");
+        assert!(!has(&model, "artifacts_url") && !has(&model, "artifacts_lock"));
+        let reset = build_in(&deployment, &run("Reset", "reset", "leaving", "")).unwrap();
+        assert!(!has(&reset, "artifacts_catalogue"));
+    }
+    deployment.spec.kubernetes_version = "1.33.1".parse().unwrap();
+    let problem = build_in(&deployment, &run("Join", "node", "w1", "")).unwrap_err();
+    assert_eq!((problem.reason.as_str(), problem.permanent), ("ArtifactSourceMissing", false));
 }
 
 #[test]

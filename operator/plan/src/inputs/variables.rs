@@ -18,6 +18,7 @@ use super::manifests;
 use super::observed::ClusterSeen;
 use super::problem::InputsProblem;
 use super::registries;
+use crate::catalogue;
 use crate::certificates::RenewalPolicy;
 use crate::components;
 use crate::configuration::files;
@@ -45,9 +46,10 @@ pub(super) fn of_cluster(
     }
     let mut vars = cluster_variables(cluster.deployment, intent);
     vars.extend(control_plane_variables(cluster, &layout));
-    let index = spec.artifacts.as_ref();
-    let index = index.and_then(|artifacts| artifacts.index_sha256.as_deref());
-    vars.extend(artifacts::variables(index, &cluster.artifacts));
+    vars.extend(artifacts::variables(spec.artifacts.as_ref(), &cluster.artifacts));
+    if provisions && spec.bundle_url().is_none() {
+        vars.extend(artifacts::of_upstream(&cluster.artifacts));
+    }
     let packages = artifacts::packages(spec.artifacts.as_ref(), &cluster.artifacts)?;
     vars.insert("artifacts_packages_key".to_owned(), packages);
     let mirrors = &spec.container_runtime.registry_mirrors;
@@ -72,11 +74,8 @@ fn can_provision(
     hosts: &BTreeMap<String, Host>,
     run: &PlaybookRun,
 ) -> Result<(), InputsProblem> {
-    if deployment.spec.artifacts.is_none() {
-        let message = format!(
-            "ClusterDeployment {}: artifacts.url is missing: give the URL of the artifact bundle",
-            deployment.name()
-        );
+    if let Some(missing) = catalogue::missing(deployment, components::version_of(deployment, run.spec.intent)) {
+        let message = format!("ClusterDeployment {}: {missing}", deployment.name());
         return Err(InputsProblem::waits(Reason::ArtifactSourceMissing, message));
     }
     let mut of_run = run.spec.hosts.iter().filter_map(|name| hosts.get(name));
@@ -162,12 +161,11 @@ fn cluster_variables(deployment: &ClusterDeployment, intent: Intent) -> BTreeMap
     ];
     let provisions = intent.spec().effect.needs_wanted();
     let components = components::variable(deployment, intent).filter(|_| provisions);
-    let source = spec.artifacts.as_ref().map(|artifacts| artifacts.url.trim_end_matches('/'));
     let kube_proxy = spec.configuration.as_ref().and_then(|configuration| configuration.kube_proxy.as_ref());
     let has_kube_proxy = spec.has_kube_proxy();
     let sometimes = [
         ("components", components),
-        ("artifacts_url", source.map(|url| json!(url))),
+        ("artifacts_url", spec.bundle_url().map(|url| json!(url))),
         ("kube_proxy_configuration", kube_proxy.filter(|_| has_kube_proxy).map(|kube_proxy| json!(kube_proxy))),
         ("kube_proxy_remove", (!has_kube_proxy).then_some(json!(true))),
     ];

@@ -4,6 +4,7 @@ use crds::Reason;
 use crds::backup::VerificationInputs;
 use crds::etcd_backup::VerifyMethod;
 use k8s_openapi::ByteString;
+use k8s_openapi::api::core::v1::ConfigMap;
 
 use super::*;
 use crate::inputs::artifacts::Login;
@@ -27,7 +28,7 @@ impl World {
         deployment.spec.artifacts = serde_json::from_value(artifacts).unwrap();
         let components = json!([{ "name": "etcd", "version": "3.6.16", "digests": { "amd64": "ab" } }]);
         deployment.status.as_mut().unwrap().components = serde_json::from_value(components).unwrap();
-        world.artifacts = Ok(ArtifactsSeen { ca: Some("PEM".into()), login: Some(Login::Bearer) });
+        world.artifacts = Ok(ArtifactsSeen { ca: Some("PEM".into()), login: Some(Login::Bearer), lock: None });
         world
     }
 
@@ -168,11 +169,42 @@ fn what_a_verification_lacks_is_named_and_waited_for() {
     check(|world| world.identity = None, "Secret i of identityRef is not there");
     check(|world| world.identity = Some(Secret::default()), "lacks identity");
     check(|world| world.deployment = None, "ClusterDeployment paris is not there");
-    check(|world| world.deployment.as_mut().unwrap().spec.artifacts = None, "no spec.artifacts.url");
+    let unknown = |world: &mut World| {
+        let deployment = world.deployment.as_mut().unwrap();
+        deployment.spec.artifacts = None;
+        deployment.status.as_mut().unwrap().components.clear();
+    };
+    check(unknown, "no digest of etcd 3.6.16 is known");
     let problem = |world: &mut World| {
         world.artifacts = Err(InputsProblem::waits(Reason::SecretNotFound, "Secret login is not there".to_owned()));
     };
     check(problem, "Secret login is not there");
+}
+
+#[test]
+fn without_a_bundle_etcd_comes_from_upstream_by_the_digest_that_is_known_of_it() {
+    let programs = |artifacts: Value, lock: Option<&str>| {
+        let mut world = World::restorable();
+        world.deployment.as_mut().unwrap().spec.artifacts = serde_json::from_value(artifacts).unwrap();
+        let lock = lock.map(|text| {
+            let data = [("bundle.lock".to_owned(), text.to_owned())].into();
+            crate::inputs::lock_of("l", Some(&ConfigMap { data: Some(data), ..ConfigMap::default() })).unwrap()
+        });
+        world.artifacts = Ok(ArtifactsSeen { lock, ..ArtifactsSeen::default() });
+        world.step();
+        let wanted: VerificationInputs = serde_json::from_str(&world.arguments()[6]).unwrap();
+        let programs = wanted.programs.unwrap();
+        assert_eq!((programs.url.as_str(), &programs.index_sha256), ("", &None));
+        let digest = |(arch, url): (&String, &String)| format!("{arch} {} {url}", programs.digests[arch]);
+        programs.archives.iter().map(digest).collect::<Vec<_>>()
+    };
+    let url = |arch: &str| {
+        format!("https://github.com/etcd-io/etcd/releases/download/v3.6.16/etcd-v3.6.16-linux-{arch}.tar.gz")
+    };
+    assert_eq!(programs(json!(null), None), [format!("amd64 ab {}", url("amd64"))]);
+    let digest = "cd".repeat(32);
+    let lock = json!({"lockVersion": 1, "files": {url("arm64"): {"sha256": digest}}}).to_string();
+    assert_eq!(programs(json!({"lockRef": {"name": "l"}}), Some(&lock)), [format!("arm64 {digest} {}", url("arm64"))]);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! The Job that verifies a backup.
 
-use crds::backup::{ProgramsInputs, VerificationInputs};
-use crds::cluster_deployment::{Artifacts, EtcdTopology};
+use crds::backup::VerificationInputs;
+use crds::cluster_deployment::EtcdTopology;
 use crds::etcd_backup::{BackupContent, Verify, VerifyMethod};
 use crds::names::label;
 use crds::references::controller_ref;
@@ -10,6 +10,7 @@ use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{EmptyDirVolumeSource, Volume, VolumeMount};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 
+use super::programs::programs;
 use crate::backup_storage::usable;
 use crate::etcd_backup::observed::Observed;
 use crate::inputs::{identity, storage};
@@ -95,7 +96,7 @@ fn deployment<'a>(observed: &Observed<'a>) -> Result<&'a ClusterDeployment, Stri
     let cluster = observed.backup.spec.cluster_name.as_deref().unwrap_or_default();
     let Some(deployment) = observed.deployment else {
         return Err(format!(
-            "ClusterDeployment {cluster} is not there: its artifact bundle has the programs of etcd that restore it"
+            "ClusterDeployment {cluster} is not there: it says where the programs of etcd are that restore it"
         ));
     };
     // Its bundle need not have the version that others run, and their data is below other prefixes, too.
@@ -105,29 +106,6 @@ fn deployment<'a>(observed: &Observed<'a>) -> Result<&'a ClusterDeployment, Stri
             "the etcd of cluster {cluster} is external: it is not restored here; make EtcdBackups of it with verify.how: Hash"
         )),
     }
-}
-
-/// Where the programs of the version that the backup was read from are, as the machines have them.
-fn programs(
-    observed: &Observed<'_>,
-    deployment: &ClusterDeployment,
-    content: &BackupContent,
-) -> Result<ProgramsInputs, String> {
-    let seen = observed.artifacts.as_ref().map_err(|problem| problem.message.clone())?;
-    let Some(Artifacts { url, index_sha256, .. }) = &deployment.spec.artifacts else {
-        let name = deployment.name();
-        return Err(format!("ClusterDeployment {name} has no spec.artifacts.url: its bundle has the programs of etcd"));
-    };
-    let components = deployment.status.iter().flat_map(|status| &status.components);
-    let mut frozen = components.filter(|component| component.name == "etcd");
-    let frozen = frozen.find(|component| component.version == content.etcd_version);
-    Ok(ProgramsInputs {
-        url: url.trim_end_matches('/').to_owned(),
-        index_sha256: index_sha256.clone(),
-        authorities: seen.ca.clone(),
-        version: content.etcd_version.clone(),
-        digests: frozen.map(|component| component.digests.clone()).unwrap_or_default(),
-    })
 }
 
 /// The snapshot, and the database that is made of it, on the disk of the Pod's node.
