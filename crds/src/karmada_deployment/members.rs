@@ -6,7 +6,7 @@ use kube::KubeSchema;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::etcd_backup_schedule::ClusterSelector;
+use crate::cluster_selector::ClusterSelector;
 use crate::node_metadata::{LABEL_KEYS_MESSAGE, LABEL_KEYS_RULE};
 use crate::placement::{LabelValue, Taint};
 use crate::references::LocalRef;
