@@ -103,12 +103,13 @@ impl ApiServer {
     async fn install(&self) -> Result<()> {
         self.answers().await?;
         let api: Api<CustomResourceDefinition> = Api::all(self.client());
-        for definition in crds::manifests::all() {
+        let definitions: Vec<_> = crds::manifests::all().into_iter().chain(crds::manifests::to_come()).collect();
+        for definition in &definitions {
             let name = definition.metadata.name.clone().unwrap_or_default();
-            let created = api.create(&PostParams::default(), &definition).await;
+            let created = api.create(&PostParams::default(), definition).await;
             created.with_context(|| format!("the API server refuses the definition of {name}"))?;
         }
-        for definition in crds::manifests::all() {
+        for definition in &definitions {
             let name = definition.metadata.name.clone().unwrap_or_default();
             let established = kube::runtime::conditions::is_crd_established();
             let wait = kube::runtime::wait::await_condition(api.clone(), &name, established);
@@ -116,7 +117,7 @@ impl ApiServer {
         }
         // Established, and yet not served for a moment.
         let until = Instant::now() + DEADLINE;
-        for definition in crds::manifests::all() {
+        for definition in &definitions {
             let plural = &definition.spec.names.plural;
             while self.get(plural, "").await?.code != 200 {
                 ensure!(Instant::now() < until, "{plural} are not served");

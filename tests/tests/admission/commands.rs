@@ -7,7 +7,7 @@ use e2e::api_server::ApiServer;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::Value;
 
-use super::{backup, cluster_addon, created, deployment, host, machine, restore};
+use super::{backup, cluster_addon, created, deployment, host, karmada_deployment, machine, restore};
 
 /// Runs a command as it is printed; its words are what a shell makes of it: the last one may stand in quotes.
 fn typed(server: &ApiServer, command: &str) -> Result<String> {
@@ -30,6 +30,7 @@ async fn commands_run_as_messages_print_them() -> Result<()> {
             Target::EtcdBackup => backup("typed"),
             Target::EtcdRestore => restore("typed"),
             Target::Host => host("typed"),
+            Target::KarmadaDeployment => karmada_deployment("typed"),
             Target::Machine => machine("typed-general-x7k2m9"),
         };
         let object = created(&server, object).await?;

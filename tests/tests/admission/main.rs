@@ -174,6 +174,11 @@ fn host(name: &str) -> Value {
     object("Host", name, json!({ "address": "172.30.0.10", "ssh": ssh }))
 }
 
+fn karmada_deployment(name: &str) -> Value {
+    let crds = json!({ "bundle": { "url": "http://172.30.0.1:8080" } });
+    object("KarmadaDeployment", name, json!({ "version": "1.18.2", "crds": crds }))
+}
+
 fn machine_set(name: &str) -> Value {
     let spec = json!({ "clusterName": "demo", "role": "worker", "replicas": 2 });
     object("MachineSet", name, spec)
