@@ -175,7 +175,7 @@ fn host(name: &str) -> Value {
 }
 
 fn karmada_deployment(name: &str) -> Value {
-    let crds = json!({ "bundle": { "url": "http://172.30.0.1:8080" } });
+    let crds = json!({ "bundle": { "url": "https://172.30.0.1:8080" } });
     object("KarmadaDeployment", name, json!({ "version": "1.18.2", "crds": crds }))
 }
 
