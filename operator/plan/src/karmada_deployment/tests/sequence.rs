@@ -180,7 +180,7 @@ fn befall(world: &mut World, fate: &Fate) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 24, max_shrink_iters: 64, ..ProptestConfig::default() })]
 
     #[test]
     fn from_whatever_has_become_of_it_a_plane_is_put_back(fates in fates()) {
