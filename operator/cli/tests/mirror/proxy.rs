@@ -14,7 +14,7 @@ use axum::serve::Listener;
 use lab::cache::Cache;
 use lab::images::architecture;
 use lab::programs::component;
-use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
+use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, KeyUsagePurpose};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::Runtime;
@@ -79,7 +79,9 @@ async fn connect(stream: &mut TcpStream) -> Option<String> {
 
 fn acceptor(issuer: &Issuer<'static, KeyPair>, host: &str) -> TlsAcceptor {
     let key = KeyPair::generate().unwrap();
-    let leaf = CertificateParams::new(vec![host.to_owned()]).unwrap().signed_by(&key, issuer).unwrap();
+    let mut params = CertificateParams::new(vec![host.to_owned()]).unwrap();
+    params.use_authority_key_identifier_extension = true;
+    let leaf = params.signed_by(&key, issuer).unwrap();
     let key = rustls::pki_types::PrivateKeyDer::try_from(key.serialize_der()).unwrap();
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let config = rustls::ServerConfig::builder_with_provider(provider)
@@ -96,6 +98,9 @@ impl Proxy {
     fn before(mirror: Router) -> Self {
         let mut params = CertificateParams::new(Vec::new()).unwrap();
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        params.key_usages = vec![KeyUsagePurpose::KeyCertSign];
+        // A leaf of the same name would be taken for one that has signed itself.
+        params.distinguished_name.push(DnType::CommonName, "authority of the proxy");
         let key = KeyPair::generate().unwrap();
         let ca = params.self_signed(&key).unwrap().pem();
         let issuer = Issuer::new(params, key);
