@@ -177,9 +177,11 @@ fn what_others_have_is_named_and_left_alone() {
     check(|world| world.sites.get_mut("a").unwrap().uid = "host".to_owned(), "a", "MemberIsHost");
     check(|world| world.sites.get_mut("b").unwrap().uid = "plane".to_owned(), "b", "MemberIsHost");
     check(|world| world.object.spec.api_server.service_type = Default::default(), "b", "PlaneNotExposed");
-    let same = |world: &mut World| world.plane.apply(&json!({
-        "kind": "Cluster", "metadata": { "name": "z" }, "spec": { "id": "cluster-0" },
-    }));
+    let same = |world: &mut World| {
+        world.plane.apply(&json!({
+            "kind": "Cluster", "metadata": { "name": "z" }, "spec": { "id": "cluster-0" },
+        }))
+    };
     check(same, "a", "MemberTaken");
 }
 

@@ -259,9 +259,8 @@ impl World {
             let plane = seen.clone().unwrap_or_default();
             let known = facts(&self.object, &target, &contact, &plane);
             let wanted = known.map(|facts| wanted(&self.object, &self.material, &target, &facts, &agent, &plane));
-            let of = |place: Place| {
-                wanted.clone().unwrap_or_default().into_iter().filter(move |one| one.place == place)
-            };
+            let of =
+                |place: Place| wanted.clone().unwrap_or_default().into_iter().filter(move |one| one.place == place);
             if let (Contact::Made(seen), Some(site)) = (&mut contact, site) {
                 seen.states = of(Place::Member).map(|one| site.api.state(&one.manifest.0)).collect();
                 seen.listed = self.labelled(&site.api);
@@ -390,9 +389,12 @@ impl World {
         let names: Vec<String> = self.sites.keys().cloned().collect();
         for name in names {
             let reached = self.may_write(&name) && self.sites[&name].is_up;
-            let Some(at) = self.plane.objects.iter().position(|live| {
-                live["kind"] == "Cluster" && live["metadata"]["name"] == name.as_str()
-            }) else {
+            let Some(at) = self
+                .plane
+                .objects
+                .iter()
+                .position(|live| live["kind"] == "Cluster" && live["metadata"]["name"] == name.as_str())
+            else {
                 continue;
             };
             let cluster = &mut self.plane.objects[at];
