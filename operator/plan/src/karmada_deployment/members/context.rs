@@ -15,7 +15,7 @@ use super::super::observed::Contact;
 use super::action::Act;
 use super::cluster::impersonator_secret;
 use super::observed::{Facts, Member, MemberSeen, Observed, PlaneSeen};
-use super::target::{Target, has_begun};
+use super::target::{Target, Wish, has_begun};
 use crate::addon::Problem;
 use crate::message::quote;
 
@@ -88,7 +88,9 @@ impl<'a> Context<'a> {
     }
 
     pub fn outcome(&self, phase: KarmadaMemberPhase, reason: Reason, message: impl Into<String>) -> Outcome {
-        let uid = self.known.and_then(|known| known.cluster_uid.clone());
+        let written = || self.cluster()?["spec"]["id"].as_str().map(str::to_owned);
+        let leaves = self.target.wish == Wish::Leave;
+        let uid = self.known.and_then(|known| known.cluster_uid.clone()).or_else(|| written().filter(|_| leaves));
         let problem = Problem { reason, message: message.into() };
         Outcome { phase, problem, acts: Vec::new(), uid, is_gone: false }
     }

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use crds::karmada_deployment::{KarmadaMember, KarmadaMemberStatus, OnDeselect, SyncMode};
-use crds::names::{annotation, finalizer};
+use crds::names::{annotation, finalizer, label};
 use crds::{KarmadaDeployment, ObjectExt, Reason};
 use serde_json::Value;
 
@@ -29,11 +29,8 @@ pub fn roster(object: &KarmadaDeployment, neighbours: &Neighbours<'_>, plane: Op
     for status in known.values().filter(|status| has_begun(status)) {
         targets.entry(status.name.clone()).or_insert_with(|| unlisted(object, neighbours, status));
     }
-    // A status that was lost: the plane still says who is a member.
-    for cluster in plane.into_iter().flat_map(|plane| &plane.clusters) {
-        if let Some(target) = forgotten(object, cluster) {
-            targets.entry(target.name.clone()).or_insert(target);
-        }
+    if let Some(plane) = plane {
+        remember(object, plane, &known, &mut targets);
     }
     targets.into_values().collect()
 }
@@ -92,7 +89,34 @@ fn unlisted(object: &KarmadaDeployment, neighbours: &Neighbours<'_>, status: &Ka
     }
 }
 
-/// One that only its Cluster in the plane knows.
+/// Where the status was lost the plane still says who is a member, and how.
+fn remember(
+    object: &KarmadaDeployment,
+    plane: &PlaneSeen,
+    known: &BTreeMap<&str, &KarmadaMemberStatus>,
+    targets: &mut BTreeMap<String, Target>,
+) {
+    for target in plane.clusters.iter().filter_map(|cluster| forgotten(object, cluster)) {
+        let has_begun = known.get(target.name.as_str()).is_some_and(|status| has_begun(status));
+        match targets.get_mut(&target.name) {
+            Some(listed) if !has_begun => listed.sync_mode = target.sync_mode,
+            Some(_) => {}
+            None => drop(targets.insert(target.name.clone(), target)),
+        }
+    }
+    // What is left of one that had no Cluster yet. Of a plane that goes it goes with that.
+    let own = plane.listed.iter().filter(|live| is_made_for(live, object) && !object.is_deleting());
+    for name in own.filter_map(|live| live["metadata"]["labels"][label::KARMADA_MEMBER].as_str()) {
+        let unknown = ReachedBy::Secret(String::new());
+        targets.entry(name.to_owned()).or_insert_with(|| left_over(name, SyncMode::Push, unknown));
+    }
+}
+
+fn left_over(name: &str, sync_mode: SyncMode, reached_by: ReachedBy) -> Target {
+    Target { name: name.to_owned(), sync_mode, reached_by, named: None, auto_joined: false, wish: Wish::Leave }
+}
+
+/// One that its Cluster in the plane knows.
 fn forgotten(object: &KarmadaDeployment, cluster: &Value) -> Option<Target> {
     let metadata = &cluster["metadata"];
     let is_held = metadata["finalizers"].as_array()?.iter().any(|one| one == finalizer::KARMADA_MEMBER);
@@ -100,12 +124,6 @@ fn forgotten(object: &KarmadaDeployment, cluster: &Value) -> Option<Target> {
         return None;
     }
     let reached_by = metadata["annotations"][annotation::REACHED_BY].as_str().and_then(ReachedBy::from_text);
-    Some(Target {
-        name: metadata["name"].as_str()?.to_owned(),
-        sync_mode: if cluster["spec"]["syncMode"] == "Pull" { SyncMode::Pull } else { SyncMode::Push },
-        reached_by: reached_by.unwrap_or(ReachedBy::Secret(String::new())),
-        named: None,
-        auto_joined: false,
-        wish: Wish::Leave,
-    })
+    let sync_mode = if cluster["spec"]["syncMode"] == "Pull" { SyncMode::Pull } else { SyncMode::Push };
+    Some(left_over(metadata["name"].as_str()?, sync_mode, reached_by.unwrap_or(ReachedBy::Secret(String::new()))))
 }
