@@ -52,6 +52,8 @@ pub mod label {
     pub const KARMADA: &str = "clusterwright.dev/karmada";
     /// The UID of that KarmadaDeployment: by it the objects are found, and told from those of a namesake.
     pub const KARMADA_UID: &str = "clusterwright.dev/karmada-uid";
+    /// The member of a plane that an object was made for, in the member or in the plane.
+    pub const KARMADA_MEMBER: &str = "clusterwright.dev/karmada-member";
     /// The intent of a run, in lower case.
     pub const INTENT: &str = "clusterwright.dev/intent";
 }
@@ -76,7 +78,8 @@ pub mod annotation {
     /// value is the generation it is meant for.
     pub const UNLOCK: &str = "clusterwright.dev/unlock";
     /// On a Machine: forget it without reaching its Host; on a ClusterAddon: without reaching its cluster. Its value is
-    /// the generation it is meant for.
+    /// the generation it is meant for. On a KarmadaDeployment also `member.<name>`, several separated by commas: a
+    /// member that leaves is given up, with what it still has of the plane.
     pub const FORCE_REMOVE: &str = "clusterwright.dev/force-remove";
     /// On an object that an Addon applies: `Orphan` keeps it on the cluster when it leaves the source, or the Addon
     /// goes.
@@ -146,6 +149,12 @@ pub mod annotation {
     pub const SCHEDULED_AT: &str = "clusterwright.dev/scheduled-at";
     /// On Pods of a Karmada control plane: a digest of the files that they are given, so that others roll them.
     pub const FILES: &str = "clusterwright.dev/files";
+    /// On a Cluster of a Karmada control plane: by what the operator reaches the member, `Cluster/<name>`
+    /// or `Secret/<name>`.
+    pub const REACHED_BY: &str = "clusterwright.dev/reached-by";
+    /// On a Cluster of a Karmada control plane: which of its taints are those of `spec.members`, as `key:Effect`,
+    /// several separated by commas.
+    pub const TAINTS_FROM_MEMBER: &str = "clusterwright.dev/taints-from-member";
     /// On the operator's probes: what each Host was when it was asked, as JSON
     /// `{"<host>": {"uid": "...", "generation": 1, "claimEpoch": 0}}`.
     pub const PROBED: &str = "clusterwright.dev/probed";
@@ -171,6 +180,8 @@ pub mod finalizer {
     pub const CLUSTER_ADDON: &str = "clusterwright.dev/objects-removed";
     /// On KarmadaDeployments: the members leave first, and what runs on the host cluster is removed, or left there.
     pub const KARMADA: &str = "clusterwright.dev/plane-removed";
+    /// On Clusters of a Karmada control plane: what the join made in the member and in the plane is removed first.
+    pub const KARMADA_MEMBER: &str = "clusterwright.dev/member-left";
     /// On EtcdRestores that have begun: what they have on the machines is removed first.
     pub const RESTORE: &str = "clusterwright.dev/restore-ended";
     /// On PlaybookRuns: the Job ends first.

@@ -99,7 +99,14 @@ pub struct KarmadaMemberStatus {
     /// The Cluster that it is, where it joined by itself or by `clusterRef`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cluster_ref: Option<LocalRef>,
-    /// UID of its namespace `kube-system`: its identity.
+    /// The Secret with its kubeconfig, where it joined by `kubeConfigSecretName`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 253))]
+    pub kube_config_secret_name: Option<String>,
+    /// True: `autoJoin` made it a member.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub auto_joined: bool,
+    /// UID of its namespace `kube-system`: its identity. Absent: it has not begun to join.
     #[serde(default, rename = "clusterUID", skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 64))]
     pub cluster_uid: Option<String>,

@@ -78,7 +78,7 @@ reasons! {
     Applied Normal [APPLIED READY]
         "All objects of the Addon are on the cluster as they are wanted."
         "";
-    ApplyFailed Warning [APPLIED READY UP_TO_DATE]
+    ApplyFailed Warning [APPLIED MEMBERS_READY READY UP_TO_DATE]
         "The cluster refused an object of the Addon, or of the Karmada control plane."
         "Correct what the message says in the source; it is tried again.";
     Applying Progressing [APPLIED READY UP_TO_DATE]
@@ -281,11 +281,14 @@ reasons! {
     ClusterNameMissing Warning [FAILED]
         "The run changes machines and names no cluster."
         "Make a new run with `spec.clusterName`.";
-    ClusterNotFound Warning [APPLIED COMPLETE DELETING FULFILLED HEALTHY HOST_CLAIMED READY SCALING_UP UP_TO_DATE]
+    ClusterNotFound Warning [APPLIED COMPLETE DELETING FULFILLED HEALTHY HOST_CLAIMED MEMBERS_READY READY SCALING_UP UP_TO_DATE]
         "There is no ClusterDeployment of that name in the namespace."
         "Make it, or delete the object that names it.";
     ClusterNotThereYet Progressing [NODE_READY]
         "The cluster's API has not answered yet."
+        "";
+    ClusterNotVerified Progressing [MEMBERS_READY]
+        "A Cluster that `autoJoin` selects is not Ready yet, or one of its Addons is not."
         "";
     ClusterPaused Warning [READY REMEDIATION]
         "The cluster is paused: no machine is repaired."
@@ -563,7 +566,7 @@ reasons! {
     FetchingKeys Progressing [READY]
         "A Job fetches the keys of the backup that the cluster begins with."
         "";
-    FieldConflict Warning [APPLIED READY UP_TO_DATE]
+    FieldConflict Warning [APPLIED MEMBERS_READY READY UP_TO_DATE]
         "Another field manager has set fields of an object otherwise; the object is left as it is."
         "Take the fields out of the source, make the other manager give them up, or set `spec.conflicts: Force`.";
     Forbidden Warning [REACHABLE READY]
@@ -697,6 +700,9 @@ reasons! {
         "See the message: the machine, the step and the cause.";
     Joining Progressing [CONTROL_PLANE_READY ETCD_READY READY WORKERS_READY]
         "A machine is joining the cluster."
+        "";
+    JoiningMember Progressing [MEMBERS_READY]
+        "A member is joining a Karmada control plane."
         "";
     KMSPluginNotReady Warning []
         "A KMS plug-in that is to encrypt, or to decrypt, does not answer on a control plane as API servers need it."
@@ -845,6 +851,24 @@ reasons! {
     MaxUnavailable Warning [READY REMEDIATION]
         "A repair would take more machines out of service than `maxUnavailable` allows."
         "Wait, or raise it.";
+    MemberIsHost Warning [MEMBERS_READY]
+        "The cluster carries the Karmada control plane, or is the plane itself: what it propagates could overwrite what it runs on."
+        "Make another cluster a member, or another cluster the host.";
+    MemberNotReady Warning [MEMBERS_READY]
+        "Karmada does not reach a member."
+        "Look at what the message says; of a Pull member look at its agent.";
+    MemberRefusesToken Warning [MEMBERS_READY]
+        "A member's API does not accept the token that was made for Karmada there."
+        "Look at what the message says: the endpoint and the authorities of the member's kubeconfig.";
+    MemberReplaced Warning [MEMBERS_READY]
+        "Another cluster answers where a member did that has joined."
+        "Take the member out of `spec.members`, and put it back once it has left.";
+    MemberTaken Warning [MEMBERS_READY]
+        "The cluster is a member already, or its name in the plane belongs to something else. Nothing is taken over."
+        "See the message: let the cluster leave where it is a member, or give the member another name.";
+    MemberUnreachable Warning [MEMBERS_READY]
+        "A member's API does not answer the operator."
+        "Look at what the message says; what is left to do there is done when it answers.";
     MembersChanged Warning [COMPLETE FAILED]
         "etcd has other members than those that the backup was laid ready on."
         "Make a new EtcdRestore.";
@@ -854,6 +878,9 @@ reasons! {
     NameConflict Warning [READY]
         "An object of a name that the cluster needs belongs to somebody else."
         "Delete that object, or rename.";
+    NameInvalid Warning [MEMBERS_READY]
+        "A Cluster that `autoJoin` selects has a name that no member may have."
+        "Name it in `spec.members` with a name of its own: an RFC 1123 label of at most 48 characters.";
     NameNotResolved Warning [REACHABLE READY]
         "The API's name is not resolved."
         "Correct the DNS of the metadata cluster, or the kubeconfig's server.";
@@ -881,6 +908,9 @@ reasons! {
     NoHostFree Warning [HOSTS_AVAILABLE]
         "No Host of the pool can be claimed."
         "Add Hosts, or release quarantined ones.";
+    NoJoinRule Warning [MEMBERS_READY]
+        "No rule of `autoJoin` is for the labels of a Cluster that it selects."
+        "Add a rule, or correct the labels of the Cluster.";
     NoLog Warning [LOG_KEPT]
         "The run's log could not be kept."
         "See the message; the Pod's log may still be there.";
@@ -1070,7 +1100,7 @@ reasons! {
     PassedOver Warning [HOOKS_PLAYED]
         "Hooks were not played on a machine that leaves."
         "See the message.";
-    Paused Progressing [APPLIED COMPLETE DELETING FAILED FULFILLED HEALTHY HOST_CLAIMED READY SCALING_UP UP_TO_DATE]
+    Paused Progressing [APPLIED COMPLETE DELETING FAILED FULFILLED HEALTHY HOST_CLAIMED MEMBERS_READY READY SCALING_UP UP_TO_DATE]
         "Paused by a person."
         "Set `spec.paused: false` to go on.";
     Pinned Normal [HOST_KEY_VERIFIED]
@@ -1079,6 +1109,9 @@ reasons! {
     PlaneDetached Normal [DELETING]
         "The Karmada control plane and its members stay as they are."
         "";
+    PlaneNotExposed Warning [MEMBERS_READY]
+        "The plane's API server has an address on its host cluster only: no agent of a member reaches it."
+        "Set `spec.apiServer.serviceType` to NodePort or LoadBalancer, or the member's `syncMode` to push.";
     PlaneRemoved Normal [DELETING]
         "All that a Karmada control plane had on its host cluster is removed, but for its namespace and the volumes of its etcd."
         "";
@@ -1349,7 +1382,7 @@ reasons! {
     SecretMissing Warning []
         "A Secret that the run needs is not among its inputs."
         "See the message; it is tried again.";
-    SecretNotFound Warning [APPLIED AUTHORITIES_ROTATED COMPLETE REACHABLE READY UP_TO_DATE]
+    SecretNotFound Warning [APPLIED AUTHORITIES_ROTATED COMPLETE MEMBERS_READY REACHABLE READY UP_TO_DATE]
         "A Secret that the spec names is not there, or lacks a key."
         "Make it; the message says which key.";
     SecretsNotRewritten Warning []
@@ -1454,6 +1487,9 @@ reasons! {
     SwapStaysOn Warning []
         "Swap cannot be turned off."
         "Turn it off by hand.";
+    SyncModeKept Warning [MEMBERS_READY]
+        "A member has joined with another `syncMode` than is wanted now."
+        "Take it out of `spec.members`, and put it back once it has left.";
     SysctlRefused Warning []
         "A kernel setting cannot be made."
         "See the message.";
@@ -1502,7 +1538,10 @@ reasons! {
     UninstallFailed Warning [APPLIED READY]
         "Helm could not uninstall the release; it is tried again."
         "See the message and the log of the Job.";
-    UnjoiningMembers Progressing [DELETING]
+    UnjoinPolicyMissing Warning [MEMBERS_READY]
+        "A member is to leave, and what becomes there of what the plane runs is not said."
+        "Set `spec.unjoinPolicy`.";
+    UnjoiningMembers Progressing [DELETING MEMBERS_READY]
         "Members are leaving a Karmada control plane."
         "";
     Unknown Warning []
@@ -1600,6 +1639,12 @@ reasons! {
         "See `status.members`.";
     WaitingForNode Progressing [READY REMEDIATION]
         "The machine was treated; its Node is waited for."
+        "";
+    WaitingForOtherMembers Progressing [MEMBERS_READY]
+        "As many members join or leave as may at once."
+        "";
+    WaitingForPlane Progressing [MEMBERS_READY]
+        "A member joins once the plane works."
         "";
     WaitingForPod Progressing [COMPLETE]
         "The executor's Pod is being started."

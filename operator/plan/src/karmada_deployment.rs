@@ -9,6 +9,7 @@ mod endpoint;
 mod files;
 mod leaves;
 mod material;
+pub mod members;
 pub mod names;
 mod observed;
 pub mod pki;

@@ -2,6 +2,7 @@
 //! keeps namespaces from ending, and garbage from being collected.
 
 use crds::cluster_addon::AppliedObject;
+use crds::names::label;
 use serde_json::Value;
 
 use super::action::Action;
@@ -50,7 +51,11 @@ pub(super) fn removal(observed: &Observed<'_>, wanted: &[Wanted]) -> Removal {
         wanted.iter().any(|one| one.place == place && one.object.is_same(&object))
     };
     let unwanted = |place: Place, listed: &[Value], kinds: &[Kind]| {
-        let gone = listed.iter().filter(|live| is_made_for(live, observed.object) && !is_wanted(place, live));
+        // What was made for a member is the members' own affair.
+        let is_of_member = |live: &Value| live["metadata"]["labels"][label::KARMADA_MEMBER].is_string();
+        let gone = listed
+            .iter()
+            .filter(|live| is_made_for(live, observed.object) && !is_of_member(live) && !is_wanted(place, live));
         by_kind(place, &gone.cloned().collect::<Vec<_>>(), kinds)
     };
     let (in_plane, on_host) =

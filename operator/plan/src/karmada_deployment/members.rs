@@ -1,0 +1,125 @@
+//! Members of a plane: how clusters join it, are kept as they are wanted, and leave. Each goes its own way: one that is
+//! dead holds up nobody. What is made for one, in it and in the plane, is labelled; nothing else is ever deleted.
+
+mod action;
+mod auto_join;
+mod cleaning;
+mod cluster;
+mod context;
+mod difference;
+mod join;
+mod leave;
+mod manifest;
+mod observed;
+mod pace;
+mod pull;
+mod push;
+mod roster;
+mod taints;
+mod taken;
+mod target;
+mod wanted;
+
+use crds::karmada_deployment::{KarmadaDeletionPolicy, KarmadaMemberPhase, KarmadaMemberStatus};
+use crds::names::condition;
+use crds::{Conditions, KarmadaDeployment, ObjectExt, Reason};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+
+use crate::message::{count, quote};
+use crate::{Next, Plan};
+pub use action::{Act, Action, Place, Planned};
+pub use cleaning::{KINDS_OF_MEMBER, KINDS_OF_PLANE};
+pub use context::facts;
+use context::{Context, Outcome, made};
+pub use manifest::{Stage, Wanted};
+pub use observed::{AgentCertificate, Facts, Member, MemberSeen, Neighbours, Observed, OwnClusters, PlaneSeen};
+pub use pull::leaf;
+pub use push::{IMPERSONATOR, token_secret};
+pub use roster::roster;
+pub use target::{ReachedBy, Target, Wish};
+pub use wanted::{agent_secret, wanted};
+
+/// How often members at rest are looked at, in seconds.
+const RESYNC_SECONDS: u64 = 60;
+/// How often it is looked how far one is that joins or leaves, in seconds.
+const LOOK_AGAIN_SECONDS: u64 = 5;
+
+/// Decides. `status` is all of `status.members`.
+pub fn plan(observed: &Observed<'_>) -> Planned {
+    let known = target::known(observed.object);
+    if !may_leave(observed.object) {
+        let status = known.values().map(|status| (*status).clone()).collect();
+        return Plan { actions: Vec::new(), status, next: Next::OnChange, waits_for: None };
+    }
+    let targets = roster(observed.object, observed.neighbours, made(observed.plane));
+    let begin = pace::may_begin(observed, &targets);
+    let mut planned =
+        Plan { actions: Vec::new(), status: Vec::new(), next: Next::after_seconds(RESYNC_SECONDS), waits_for: None };
+    for target in &targets {
+        let context = Context::new(observed, (&targets, target), &known, begin.contains(target.name.as_str()));
+        let mut outcome = match target.wish {
+            Wish::Leave => leave::leave(&context),
+            Wish::Join | Wish::Wait(_) => join::join(&context),
+        };
+        if observed.object.spec.paused {
+            pause(&mut outcome, &context);
+        }
+        if outcome.is_gone {
+            continue;
+        }
+        let acts = outcome.acts.drain(..).map(|act| Action { member: target.name.clone(), act });
+        planned.actions.extend(acts);
+        let status = row(observed, target, &outcome, context.known);
+        let is_settled = matches!(status.phase, KarmadaMemberPhase::Joined | KarmadaMemberPhase::Blocked);
+        if !is_settled {
+            planned.next = Next::after_seconds(LOOK_AGAIN_SECONDS);
+            planned.waits_for.get_or_insert(format!("{}: {}", status.name, status.message));
+        }
+        planned.status.push(status);
+    }
+    planned
+}
+
+/// Members of a plane that is deleted leave once the deletion has come to them; with `Detach` they stay.
+fn may_leave(object: &KarmadaDeployment) -> bool {
+    let has_begun = object
+        .condition(condition::DELETING)
+        .is_some_and(|deleting| deleting.status == "True" && deleting.reason == Reason::UnjoiningMembers);
+    !object.is_deleting() || has_begun && object.spec.deletion_policy == KarmadaDeletionPolicy::Delete
+}
+
+/// It stays as far as it is.
+fn pause(outcome: &mut Outcome, context: &Context<'_>) {
+    let acts = std::mem::take(&mut outcome.acts).len();
+    let begins = !context.has_begun() && outcome.uid.take().is_some();
+    if acts > 0 || begins {
+        let changes = count(acts.max(1), "change");
+        outcome.phase = context.phase();
+        outcome.problem.reason = Reason::Paused;
+        outcome.problem.message = format!("paused: {changes} to be made once spec.paused is false");
+    }
+}
+
+fn row(
+    observed: &Observed<'_>,
+    target: &Target,
+    outcome: &Outcome,
+    known: Option<&KarmadaMemberStatus>,
+) -> KarmadaMemberStatus {
+    let is_same = known.filter(|known| known.phase == outcome.phase);
+    KarmadaMemberStatus {
+        name: target.name.clone(),
+        sync_mode: target.sync_mode,
+        cluster_ref: target.reached_by.cluster_ref(),
+        kube_config_secret_name: target.reached_by.secret_name(),
+        auto_joined: target.auto_joined,
+        cluster_uid: outcome.uid.clone(),
+        phase: outcome.phase,
+        reason: outcome.problem.reason.as_str().to_owned(),
+        message: quote(outcome.problem.message.clone()),
+        since: is_same.map_or(Time(observed.now), |known| known.since.clone()),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,70 @@
+//! What the planner of members answers.
+
+use crds::cluster_addon::AppliedObject;
+use crds::karmada_deployment::KarmadaMemberStatus;
+
+use super::super::leaves::LeafWanted;
+use super::super::place::Manifest;
+use crate::Plan;
+use crate::cluster_addon::Deletion;
+
+/// Where an object of a member is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Place {
+    /// In the member.
+    Member,
+    /// In the plane.
+    Plane,
+}
+
+/// What to do for a member.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Action {
+    /// Name of the member.
+    pub member: String,
+    /// What.
+    pub act: Act,
+}
+
+/// What is done.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Act {
+    /// Make this certificate, or keep one that still does, in the Secret `names::agent_secret` of the object's
+    /// namespace.
+    IssueCertificate(LeafWanted),
+    /// Delete that Secret.
+    DeleteCertificate,
+    /// Apply an object by server-side apply of `KARMADA_FIELD_MANAGER`.
+    Apply {
+        /// Where.
+        place: Place,
+        /// Its place among the objects of `wanted()` for that member there.
+        index: usize,
+        /// The object.
+        object: AppliedObject,
+        /// What is applied.
+        manifest: Box<Manifest>,
+        /// Whether fields are taken over from others.
+        force: bool,
+    },
+    /// Change an object by a merge patch. Its metadata has the UID and the resourceVersion that it is for: a conflict
+    /// is looked at anew, and one that is gone is not made.
+    Patch {
+        /// Where.
+        place: Place,
+        /// The object.
+        object: AppliedObject,
+        /// The patch.
+        patch: Box<Manifest>,
+    },
+    /// Delete an object, with its UID as precondition.
+    Delete {
+        /// Where.
+        place: Place,
+        /// Which.
+        deletion: Deletion,
+    },
+}
+
+/// The plan of a plane's members: what is done, and all of `status.members`, by name.
+pub type Planned = Plan<Action, Vec<KarmadaMemberStatus>>;

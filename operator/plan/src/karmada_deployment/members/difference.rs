@@ -1,0 +1,126 @@
+//! What of a member is not as it is wanted.
+
+use crds::Reason;
+use serde_json::Value;
+
+use super::super::names::is_made_for;
+use super::super::observed::Contact;
+use super::action::{Act, Place};
+use super::context::{Context, facts};
+use super::manifest::{Stage, Wanted};
+use super::observed::PlaneSeen;
+use super::wanted::wanted;
+use crate::addon::Problem;
+use crate::cluster_addon::conflict::{self, FieldConflict};
+use crate::cluster_addon::{State, Trial};
+use crate::message::quote;
+
+/// What is to be written now, and what keeps it from being so.
+#[derive(Default)]
+pub(super) struct Difference {
+    pub acts: Vec<Act>,
+    /// What somebody has to do something about.
+    pub problem: Option<Problem>,
+    /// The first stage of which something is not there.
+    pub missing: Option<Stage>,
+}
+
+/// What differs. What is there is put back in every stage; what is not waits for the stages before it. In a member that
+/// does not answer nothing is known to differ.
+pub(super) fn difference(context: &Context<'_>, wanted: &[Wanted]) -> Difference {
+    let mut found = Difference::default();
+    let (mut in_member, mut in_plane) = (0, 0);
+    for one in wanted {
+        let (index, states) = match one.place {
+            Place::Member => (&mut in_member, context.seen.map(|seen| seen.states.as_slice())),
+            Place::Plane => (&mut in_plane, context.member.map(|member| member.in_plane.as_slice())),
+        };
+        let at = *index;
+        *index += 1;
+        let Some(states) = states else { continue };
+        let state = states.get(at).unwrap_or(&State::Missing);
+        let is_there = matches!(state, State::There { .. });
+        let waits = found.missing.is_some_and(|stage| stage < one.stage);
+        if !is_there {
+            found.missing.get_or_insert(one.stage);
+        }
+        match fate(context, one, state) {
+            Fate::Settled => {}
+            Fate::Apply if waits && !is_there => {}
+            Fate::Apply => found.acts.push(Act::Apply {
+                place: one.place,
+                index: at,
+                object: one.object.clone(),
+                manifest: Box::new(one.manifest.clone()),
+                force: is_there,
+            }),
+            Fate::Problem(problem) => drop(found.problem.get_or_insert(problem)),
+        }
+    }
+    found
+}
+
+/// What becomes of an object.
+enum Fate {
+    Settled,
+    Apply,
+    Problem(Problem),
+}
+
+fn fate(context: &Context<'_>, wanted: &Wanted, state: &State) -> Fate {
+    let (object, place) = (&wanted.object, place(wanted.place));
+    let problem = |reason: Reason, message: String| Fate::Problem(Problem { reason, message });
+    let refused =
+        |why: &str| problem(Reason::ApplyFailed, format!("{object} is refused {place}: {}", quote(why.to_owned())));
+    if let State::There { live, .. } = state
+        && !is_made_for(live, context.observed.object)
+    {
+        return match object.kind == "Namespace" {
+            true => Fate::Settled,
+            false => problem(Reason::MemberTaken, taken(wanted, live)),
+        };
+    }
+    match state {
+        State::Missing | State::There { trial: Trial::Differs, .. } => Fate::Apply,
+        State::There { trial: Trial::Same | Trial::Unknown, .. } => Fate::Settled,
+        State::There { trial: Trial::Conflicts(conflicts), .. } | State::Conflicting(conflicts) => {
+            // In the plane they are Karmada's own, which writes what it reads there.
+            match wanted.place == Place::Plane || conflicts.iter().all(FieldConflict::is_by_hand) {
+                true => Fate::Apply,
+                false => problem(
+                    Reason::FieldConflict,
+                    format!("{object} {place}: {}: make it give them up", conflict::message(conflicts)),
+                ),
+            }
+        }
+        State::There { trial: Trial::Refused(why), .. } | State::Refused(why) => refused(why),
+        State::KindUnknown => refused("its API knows no such kind"),
+    }
+}
+
+fn place(place: Place) -> &'static str {
+    match place {
+        Place::Member => "in the member",
+        Place::Plane => "in the plane",
+    }
+}
+
+fn taken(wanted: &Wanted, live: &Value) -> String {
+    let owner = live["metadata"]["labels"][crds::names::label::KARMADA].as_str();
+    let owner = owner.map(|name| format!(" (KarmadaDeployment {name}, or a former one, made it)")).unwrap_or_default();
+    format!(
+        "{} is {} and was not made for this plane{owner}: the cluster may be a member of another plane: let it leave there, or delete the object",
+        wanted.object,
+        place(wanted.place)
+    )
+}
+
+/// What is wanted of a member now; `None`: nobody knows what it is.
+pub(super) fn wanted_now(context: &Context<'_>, plane: &PlaneSeen) -> Option<Vec<Wanted>> {
+    let (observed, target) = (context.observed, context.target);
+    let unseen = Contact::NotMade;
+    let contact = context.member.map_or(&unseen, |member| &member.contact);
+    let facts = facts(observed.object, target, contact, plane)?;
+    let agent = context.member.map(|member| member.agent.clone()).unwrap_or_default();
+    Some(wanted(observed.object, observed.material, target, &facts, &agent, plane))
+}

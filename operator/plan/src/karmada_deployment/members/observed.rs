@@ -1,0 +1,154 @@
+//! What the planner of members looks at.
+
+use std::collections::BTreeMap;
+
+use crds::names::label;
+use crds::{Addon, Cluster, ClusterAddon, ClusterDeployment, KarmadaDeployment};
+use jiff::Timestamp;
+use serde_json::Value;
+
+use super::super::material::{Files, Material};
+use super::super::names::is_made_for;
+use super::super::observed::Contact;
+use super::target::Target;
+use crate::addon::Problem;
+use crate::cluster_addon::State;
+
+/// What was observed.
+pub struct Observed<'a> {
+    /// The time.
+    pub now: Timestamp,
+    /// The KarmadaDeployment.
+    pub object: &'a KarmadaDeployment,
+    /// All other KarmadaDeployments, of every namespace.
+    pub others: &'a [&'a KarmadaDeployment],
+    /// What else is in its namespace.
+    pub neighbours: &'a Neighbours<'a>,
+    /// What is secret: the plane's authorities go to agents, and so do Secrets with which images are pulled.
+    pub material: &'a Material,
+    /// UIDs of `kube-system` of clusters that are never members.
+    pub own: &'a OwnClusters,
+    /// What was seen in the plane.
+    pub plane: &'a Contact<PlaneSeen>,
+    /// What was seen of each of `roster()`, by name.
+    pub members: &'a BTreeMap<String, Member>,
+}
+
+/// Objects of the KarmadaDeployment's namespace: all of them.
+#[derive(Clone, Default)]
+pub struct Neighbours<'a> {
+    /// Clusters.
+    pub clusters: Vec<&'a Cluster>,
+    /// ClusterDeployments.
+    pub deployments: Vec<&'a ClusterDeployment>,
+    /// Addons.
+    pub addons: Vec<&'a Addon>,
+    /// ClusterAddons.
+    pub cluster_addons: Vec<&'a ClusterAddon>,
+}
+
+/// UIDs of the namespace `kube-system` of clusters that are never members of the plane.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct OwnClusters {
+    /// Of the host cluster; `None`: not known yet.
+    pub host: Option<String>,
+    /// Of the plane itself; `None`: not known yet.
+    pub plane: Option<String>,
+}
+
+/// What was seen in the plane of all members.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct PlaneSeen {
+    /// Every Cluster (`cluster.karmada.io/v1alpha1`) there is, whoever made it. `apiVersion` and `kind` are set.
+    pub clusters: Vec<Value>,
+    /// All objects of `leave::KINDS_OF_PLANE` with the label `names::selector`, of every namespace. `apiVersion` and
+    /// `kind` are set.
+    pub listed: Vec<Value>,
+    /// How many Works there are for each member (in its namespace `karmada-es-<name>`); 0 may be left out.
+    pub works: BTreeMap<String, usize>,
+}
+
+impl PlaneSeen {
+    /// The Cluster of this name, whoever made it.
+    pub(super) fn cluster(&self, name: &str) -> Option<&Value> {
+        self.clusters.iter().find(|cluster| cluster["metadata"]["name"] == name)
+    }
+
+    /// The Cluster of a member, if it was made here.
+    pub(super) fn own_cluster(&self, object: &KarmadaDeployment, name: &str) -> Option<&Value> {
+        self.cluster(name).filter(|cluster| is_made_for(cluster, object))
+    }
+
+    /// What was made here for a member, but for its Cluster.
+    pub(super) fn made_for(&self, object: &KarmadaDeployment, name: &str) -> Vec<&Value> {
+        self.listed.iter().filter(|live| is_made_for(live, object) && is_of(live, name)).collect()
+    }
+}
+
+/// Whether an object was made for the member of this name.
+pub(super) fn is_of(live: &Value, name: &str) -> bool {
+    live["metadata"]["labels"][label::KARMADA_MEMBER] == name
+}
+
+/// What was seen of a member.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Member {
+    /// As `roster()` has it, from what was seen at the same time.
+    pub target: Target,
+    /// What was seen in it. A client is made from the kubeconfig of `target.reached_by`: of a Cluster that of
+    /// `spec.kubeconfigRef`.
+    pub contact: Contact<MemberSeen>,
+    /// Why there is nothing to reach it with: the Cluster or the Secret is not there, or the kubeconfig is refused.
+    pub kubeconfig: Option<Problem>,
+    /// How each object of `wanted()` is whose place is the plane, in their order, as a dry run says.
+    pub in_plane: Vec<State>,
+    /// The certificate of its agent, of Pull members only.
+    pub agent: AgentCertificate,
+}
+
+/// The certificate of an agent, in the Secret `names::agent_secret`.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct AgentCertificate {
+    /// `agent.crt` and `agent.key`; `None`: the Secret is not there.
+    pub files: Option<Files>,
+    /// Whether it is missing, is not what `pull::leaf` wants, or is to be renewed.
+    pub is_due: bool,
+}
+
+/// What was seen in a member.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct MemberSeen {
+    /// What it is, and how Karmada is to reach it.
+    pub facts: Facts,
+    /// How each object of `wanted()` is whose place is the member, in their order, as a dry run says.
+    pub states: Vec<State>,
+    /// All objects of `leave::KINDS_OF_MEMBER` with the label `names::selector`, of every namespace. `apiVersion` and
+    /// `kind` are set.
+    pub listed: Vec<Value>,
+    /// The ClusterRole and the ClusterRoleBinding `karmada-impersonator`, which Karmada makes in Push members, as far
+    /// as they are there.
+    pub impersonation: Vec<Value>,
+}
+
+/// What a member is, and how Karmada is to reach it. Read before `wanted()` is asked.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Facts {
+    /// UID of its namespace `kube-system`.
+    pub uid: String,
+    /// The server of the kubeconfig: `https://host:port`.
+    pub server: String,
+    /// `token` and `impersonator` are those of the Secrets `push::token_secret` and `push::IMPERSONATOR` in the member,
+    /// once its token controller has filled them; `ca` the authorities of the kubeconfig. Of Pull members only `ca`.
+    pub files: Files,
+    /// What `GET /readyz` with that token and these authorities was answered; `None`: there is no token yet.
+    pub token_accepted: Option<Result<(), String>>,
+}
+
+impl Member {
+    pub(super) fn seen(&self) -> Option<&MemberSeen> {
+        match &self.contact {
+            Contact::Made(seen) => Some(seen),
+            Contact::NotMade | Contact::Lost(_) => None,
+        }
+    }
+}

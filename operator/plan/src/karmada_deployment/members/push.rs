@@ -1,0 +1,72 @@
+//! Push: the plane writes to the member's API, with the token of a ServiceAccount that the join makes there.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use crds::KarmadaDeployment;
+use serde_json::{Value, json};
+
+use super::super::names::MEMBERS_NAMESPACE;
+use super::action::Place;
+use super::cluster::{cluster, impersonator_secret};
+use super::manifest::{Stage, Wanted, all_rights, metadata, namespace, role};
+use super::observed::Facts;
+use super::target::Target;
+
+/// The ServiceAccount that Karmada acts as for users of the plane, and the Secret with its token. The name is
+/// Karmada's: two planes cannot share a member.
+pub const IMPERSONATOR: &str = "karmada-impersonator";
+/// What stands in the place of a token that Karmada is to use no more: every API refuses it.
+const VOID: &str = "void";
+
+/// Name of the ServiceAccount that Karmada acts as, and of the Secret with its token, in the member.
+pub fn token_secret(member: &str) -> String {
+    format!("karmada-{member}")
+}
+
+pub(super) fn wanted(object: &KarmadaDeployment, target: &Target, facts: &Facts, there: Option<&Value>) -> Vec<Wanted> {
+    let own = token_secret(&target.name);
+    let mut access = vec![namespace(object, target, MEMBERS_NAMESPACE)];
+    access.extend(account(object, target, IMPERSONATOR));
+    access.extend(account(object, target, &own));
+    let name = format!("karmada-controller-manager:{own}");
+    let subject = json!({ "kind": "ServiceAccount", "name": own, "namespace": MEMBERS_NAMESPACE });
+    access.extend(role(object, target, (&name, None), all_rights(), subject));
+    let mut wanted: Vec<Wanted> =
+        access.into_iter().map(|manifest| Wanted::new(Stage::Access, Place::Member, manifest)).collect();
+    let file = |name: &str| facts.files.get(name).map(|content| STANDARD.encode(content));
+    if let (Some(ca), Some(token), Some(impersonator)) = (file("ca"), file("token"), file("impersonator")) {
+        let impersonator_name = impersonator_secret(&target.name);
+        let secrets = [
+            secret(object, target, &target.name, json!({ "caBundle": ca, "token": token }), there),
+            secret(object, target, &impersonator_name, json!({ "token": impersonator }), there),
+        ];
+        wanted.extend(secrets.map(|manifest| Wanted::new(Stage::Credentials, Place::Plane, manifest)));
+        wanted.push(Wanted::new(Stage::Cluster, Place::Plane, cluster(object, target, facts)));
+    }
+    wanted
+}
+
+/// A ServiceAccount, and a Secret that its token is put into and stays in.
+fn account(object: &KarmadaDeployment, target: &Target, name: &str) -> [Value; 2] {
+    let metadata = metadata(object, target, name, Some(MEMBERS_NAMESPACE));
+    let mut token = json!({ "apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/service-account-token", "metadata": metadata });
+    token["metadata"]["annotations"] = json!({ "kubernetes.io/service-account.name": name });
+    [json!({ "apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata }), token]
+}
+
+/// A Secret in the plane, which goes with its Cluster.
+fn secret(object: &KarmadaDeployment, target: &Target, name: &str, data: Value, cluster: Option<&Value>) -> Value {
+    let mut metadata = metadata(object, target, name, Some(MEMBERS_NAMESPACE));
+    if let Some(uid) = cluster.and_then(|cluster| cluster["metadata"]["uid"].as_str()) {
+        metadata["ownerReferences"] = json!([{
+            "apiVersion": "cluster.karmada.io/v1alpha1", "kind": "Cluster", "name": target.name, "uid": uid,
+        }]);
+    }
+    json!({ "apiVersion": "v1", "kind": "Secret", "type": "Opaque", "metadata": metadata, "data": data })
+}
+
+/// The change that makes Karmada's token one that nobody accepts; `None`: it is so already.
+pub(super) fn voided(secret: &Value) -> Option<Value> {
+    let void = STANDARD.encode(VOID);
+    (secret["data"]["token"] != void.as_str()).then(|| json!({ "data": { "token": void } }))
+}

@@ -1,0 +1,441 @@
+//! A plane and its members as the planner's tests have them: APIs that keep objects, Karmada as far as it matters here,
+//! clusters that go away and come back.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use crds::karmada_deployment::{KarmadaMemberPhase, UnjoinPolicy};
+use crds::{KarmadaDeployment, KarmadaDeploymentStatus, ObjectExt};
+use jiff::{SignedDuration, Timestamp};
+use serde_json::{Value, json};
+
+use super::super::super::material::{Files, Material};
+use super::super::super::names::is_made_for;
+use super::super::super::observed::Contact;
+use super::super::*;
+use crate::cluster_addon::{State, Trial};
+
+/// An API: its objects, without order.
+#[derive(Default)]
+pub struct Api {
+    pub objects: Vec<Value>,
+    made: u64,
+}
+
+impl Api {
+    pub fn find(&self, kind: &str, name: &str) -> Option<&Value> {
+        self.objects.iter().find(|live| live["kind"] == kind && live["metadata"]["name"] == name)
+    }
+
+    fn at(&self, wanted: &Value) -> Option<usize> {
+        let key = |live: &Value| {
+            let metadata = &live["metadata"];
+            (live["kind"].clone(), metadata["namespace"].clone(), metadata["name"].clone())
+        };
+        self.objects.iter().position(|live| key(live) == key(wanted))
+    }
+
+    fn state(&self, wanted: &Value) -> State {
+        let Some(at) = self.at(wanted) else { return State::Missing };
+        let live = Box::new(self.objects[at].clone());
+        let trial = if is_within(wanted, &live) { Trial::Same } else { Trial::Differs };
+        State::There { live, trial }
+    }
+
+    pub fn apply(&mut self, wanted: &Value) {
+        self.made += 1;
+        let at = self.at(wanted).unwrap_or_else(|| {
+            let mut new = wanted.clone();
+            new["metadata"]["uid"] = json!(format!("u{}", self.made));
+            self.objects.push(new);
+            self.objects.len() - 1
+        });
+        merge(&mut self.objects[at], wanted);
+        self.objects[at]["metadata"]["resourceVersion"] = json!(self.made.to_string());
+    }
+
+    fn patch(&mut self, wanted: &Value, patch: &Value) {
+        let Some(at) = self.at(wanted) else { return };
+        let fits = |field: &str| self.objects[at]["metadata"][field] == patch["metadata"][field];
+        if fits("uid") && fits("resourceVersion") {
+            self.made += 1;
+            let finalizers = patch["metadata"]["finalizers"].clone();
+            merge(&mut self.objects[at], patch);
+            if finalizers.is_array() {
+                self.objects[at]["metadata"]["finalizers"] = finalizers;
+            }
+            self.objects[at]["metadata"]["resourceVersion"] = json!(self.made.to_string());
+            self.collect();
+        }
+    }
+
+    pub fn delete(&mut self, kind: &str, name: &str) {
+        for live in self.objects.iter_mut().filter(|live| live["kind"] == kind && live["metadata"]["name"] == name) {
+            live["metadata"]["deletionTimestamp"] = json!("2026-11-27T00:00:00Z");
+        }
+        self.collect();
+    }
+
+    /// What is being deleted and held by nothing is gone; so is what it owned.
+    fn collect(&mut self) {
+        let is_held = |live: &Value| live["metadata"]["finalizers"].as_array().is_some_and(|all| !all.is_empty());
+        self.objects.retain(|live| live["metadata"]["deletionTimestamp"].is_null() || is_held(live));
+        let uids: BTreeSet<String> =
+            self.objects.iter().filter_map(|live| live["metadata"]["uid"].as_str().map(str::to_owned)).collect();
+        self.objects.retain(|live| {
+            let owner = live["metadata"]["ownerReferences"][0]["uid"].as_str();
+            owner.is_none_or(|owner| uids.contains(owner))
+        });
+    }
+}
+
+fn merge(live: &mut Value, wanted: &Value) {
+    let Value::Object(fields) = wanted else {
+        *live = wanted.clone();
+        return;
+    };
+    for (field, value) in fields {
+        let there = &mut live[field];
+        match (value, &*there) {
+            (Value::Object(_), Value::Object(_)) => merge(there, value),
+            (Value::Array(new), Value::Array(old)) if field == "finalizers" => {
+                let more: Vec<Value> = new.iter().filter(|one| !old.contains(one)).cloned().collect();
+                *there = old.iter().cloned().chain(more).collect();
+            }
+            _ => *there = value.clone(),
+        }
+    }
+}
+
+fn is_within(wanted: &Value, live: &Value) -> bool {
+    match (wanted, live) {
+        (Value::Object(fields), Value::Object(_)) => {
+            fields.iter().all(|(field, value)| field == "finalizers" || is_within(value, &live[field]))
+        }
+        _ => wanted == live,
+    }
+}
+
+/// A cluster that may be a member.
+pub struct Site {
+    pub api: Api,
+    pub uid: String,
+    pub is_up: bool,
+    /// What Karmada has brought there.
+    pub workloads: usize,
+    /// Whether it has lost one.
+    pub has_lost: bool,
+}
+
+pub struct World {
+    pub now: Timestamp,
+    pub object: KarmadaDeployment,
+    pub plane: Api,
+    pub plane_is_up: bool,
+    pub sites: BTreeMap<String, Site>,
+    works: BTreeMap<String, usize>,
+    certificates: BTreeSet<String>,
+    material: Material,
+}
+
+/// What nobody may ever delete in a member.
+const OTHERS: [(&str, &str); 3] =
+    [("ServiceAccount", "somebody"), ("ClusterRoleBinding", "somebody"), ("Namespace", "karmada-cluster")];
+
+impl World {
+    pub fn new(policy: Option<UnjoinPolicy>, names: &[&str]) -> Self {
+        let object = json!({
+            "apiVersion": "clusterwright.dev/v1alpha1", "kind": "KarmadaDeployment",
+            "metadata": { "name": "k1", "namespace": "fleet", "uid": "plane-uid", "generation": 1 },
+            "spec": {
+                "version": "1.18.2", "unjoinPolicy": policy,
+                "apiServer": { "serviceType": "NodePort", "loadBalancerApiserverIp": "10.0.0.9" },
+                "crds": { "bundle": { "url": "https://bundle.example" } },
+            },
+            "status": {
+                "endpoint": "https://10.0.0.9:30443",
+                "conditions": [{
+                    "type": "ComponentsReady", "status": "True", "reason": "AllReady", "message": "well",
+                    "lastTransitionTime": "2026-11-27T00:00:00Z",
+                }],
+            },
+        });
+        let site = |(number, name): (usize, &&str)| {
+            let mut api = Api::default();
+            for (kind, other) in OTHERS {
+                api.apply(&json!({ "kind": kind, "metadata": { "name": other } }));
+            }
+            let uid = format!("cluster-{number}");
+            ((*name).to_owned(), Site { api, uid, is_up: true, workloads: 0, has_lost: false })
+        };
+        let keys = Files([("ca.crt".to_owned(), b"authority".to_vec())].into());
+        Self {
+            now: "2026-11-27T00:00:00Z".parse().unwrap(),
+            object: serde_json::from_value(object).unwrap(),
+            plane: Api::default(),
+            plane_is_up: true,
+            sites: names.iter().enumerate().map(site).collect(),
+            works: BTreeMap::new(),
+            certificates: BTreeSet::new(),
+            material: Material { keys: Some(keys), ..Material::default() },
+        }
+    }
+
+    /// Puts a member into the spec; a Secret of its name leads to it.
+    pub fn name(&mut self, name: &str, mode: &str) {
+        self.forget(name);
+        let member = json!({ "name": name, "syncMode": mode, "kubeConfigSecretName": name });
+        self.object.spec.members.push(serde_json::from_value(member).unwrap());
+    }
+
+    pub fn forget(&mut self, name: &str) {
+        self.object.spec.members.retain(|member| member.name != name);
+    }
+
+    pub fn annotate(&mut self, value: &str) {
+        let annotations = self.object.metadata.annotations.get_or_insert_default();
+        annotations.insert(crds::names::annotation::FORCE_REMOVE.to_owned(), value.to_owned());
+    }
+
+    pub fn phase(&self, name: &str) -> Option<KarmadaMemberPhase> {
+        self.row(name).map(|row| row.phase)
+    }
+
+    pub fn row(&self, name: &str) -> Option<&crds::karmada_deployment::KarmadaMemberStatus> {
+        self.object.status.as_ref()?.members.iter().find(|member| member.name == name)
+    }
+
+    /// What the join made in a member, namespaces aside.
+    pub fn made_in(&self, name: &str) -> usize {
+        let ours = |live: &&Value| is_made_for(live, &self.object) && live["kind"] != "Namespace";
+        self.sites[name].api.objects.iter().filter(ours).count()
+    }
+
+    pub fn made_in_plane(&self, name: &str) -> usize {
+        let label = crds::names::label::KARMADA_MEMBER;
+        self.plane.objects.iter().filter(|live| live["metadata"]["labels"][label] == name).count()
+    }
+
+    /// One look and what follows from it; the number of actions.
+    pub fn turn(&mut self) -> usize {
+        self.now = self.now.checked_add(SignedDuration::from_secs(20)).unwrap();
+        let planned = self.plan();
+        for action in &planned.actions {
+            self.act(action);
+            self.check();
+        }
+        self.object.status.get_or_insert_with(KarmadaDeploymentStatus::default).members = planned.status;
+        self.karmada();
+        self.check();
+        planned.actions.len()
+    }
+
+    /// Turns until nothing is done any more; a silence of a minute is waited for.
+    pub fn rest(&mut self) {
+        let mut quiet = 0;
+        for _ in 0..400 {
+            quiet = if self.turn() == 0 { quiet + 1 } else { 0 };
+            if quiet > 6 {
+                return;
+            }
+        }
+        panic!("it has not come to rest: {:?}", self.object.status.as_ref().unwrap().members);
+    }
+
+    pub fn plan(&self) -> Planned {
+        let neighbours = Neighbours::default();
+        let seen = self.plane_seen();
+        let mut members = BTreeMap::new();
+        for target in roster(&self.object, &neighbours, seen.as_ref()) {
+            let site = self.sites.get(&target.name).filter(|site| site.is_up);
+            let mut contact = Contact::Lost("no route".to_owned());
+            let is_there = self.certificates.contains(&target.name);
+            let pair = || Files(["agent.crt", "agent.key"].map(|name| (name.to_owned(), b"pair".to_vec())).into());
+            let agent = AgentCertificate { files: is_there.then(pair), is_due: !is_there };
+            if let Some(site) = site {
+                contact = Contact::Made(MemberSeen { facts: self.facts(&target, site), ..MemberSeen::default() });
+            }
+            let plane = seen.clone().unwrap_or_default();
+            let known = facts(&self.object, &target, &contact, &plane);
+            let wanted = known.map(|facts| wanted(&self.object, &self.material, &target, &facts, &agent, &plane));
+            let of =
+                |place: Place| wanted.clone().unwrap_or_default().into_iter().filter(move |one| one.place == place);
+            if let (Contact::Made(seen), Some(site)) = (&mut contact, site) {
+                seen.states = of(Place::Member).map(|one| site.api.state(&one.manifest.0)).collect();
+                seen.listed = self.labelled(&site.api);
+            }
+            let in_plane = of(Place::Plane).map(|one| self.plane.state(&one.manifest.0)).collect();
+            members.insert(target.name.clone(), Member { target, contact, kubeconfig: None, in_plane, agent });
+        }
+        let own = OwnClusters { host: Some("host".to_owned()), plane: Some("plane".to_owned()) };
+        let plane = seen.map_or(Contact::Lost("silent".to_owned()), Contact::Made);
+        plan(&Observed {
+            now: self.now,
+            object: &self.object,
+            others: &[],
+            neighbours: &neighbours,
+            material: &self.material,
+            own: &own,
+            plane: &plane,
+            members: &members,
+        })
+    }
+
+    fn labelled(&self, api: &Api) -> Vec<Value> {
+        api.objects.iter().filter(|live| is_made_for(live, &self.object)).cloned().collect()
+    }
+
+    fn plane_seen(&self) -> Option<PlaneSeen> {
+        let is_cluster = |live: &&Value| live["kind"] == "Cluster";
+        self.plane_is_up.then(|| PlaneSeen {
+            clusters: self.plane.objects.iter().filter(is_cluster).cloned().collect(),
+            listed: self.labelled(&self.plane).into_iter().filter(|live| live["kind"] != "Cluster").collect(),
+            works: self.works.clone(),
+        })
+    }
+
+    fn facts(&self, target: &Target, site: &Site) -> Facts {
+        let mut files: BTreeMap<String, Vec<u8>> = [("ca".to_owned(), b"authority".to_vec())].into();
+        let tokens = [("token", token_secret(&target.name)), ("impersonator", IMPERSONATOR.to_owned())];
+        files.extend(tokens.into_iter().filter_map(|(key, name)| Some((key.to_owned(), token(site, &name)?.into()))));
+        let token_accepted = files.contains_key("token").then_some(Ok(()));
+        let server = format!("https://{}.example:6443", target.name);
+        Facts { uid: site.uid.clone(), server, files: Files(files), token_accepted }
+    }
+
+    fn act(&mut self, action: &Action) {
+        let name = &action.member;
+        match &action.act {
+            Act::IssueCertificate(leaf) => {
+                assert_eq!(leaf.common_name, format!("system:karmada:agent:{name}"));
+                self.certificates.insert(name.clone());
+            }
+            Act::DeleteCertificate => drop(self.certificates.remove(name)),
+            Act::Apply { place, manifest, .. } => self.api(name, *place).apply(&manifest.0),
+            Act::Patch { place, object, patch } => {
+                let wanted = json!({
+                    "kind": object.kind, "metadata": { "name": object.name, "namespace": object.namespace },
+                });
+                self.api(name, *place).patch(&wanted, &patch.0);
+            }
+            Act::Delete { place, deletion } => {
+                if deletion.object.kind == "Cluster" {
+                    self.check_deletion(name);
+                }
+                let (kind, object) = (&deletion.object.kind, &deletion.object.name);
+                let live = self.api(name, *place).find(kind, object).unwrap().clone();
+                assert_eq!(live["metadata"]["uid"], deletion.uid.as_str());
+                assert!(is_made_for(&live, &self.object), "{kind} {object} is somebody else's");
+                self.api(name, *place).delete(kind, object);
+            }
+        }
+    }
+
+    fn api(&mut self, name: &str, place: Place) -> &mut Api {
+        match place {
+            Place::Plane => &mut self.plane,
+            Place::Member => {
+                let site = self.sites.get_mut(name).unwrap();
+                assert!(site.is_up, "{name} does not answer");
+                &mut site.api
+            }
+        }
+    }
+
+    /// A Cluster is deleted only while its Works are settled as the policy says.
+    fn check_deletion(&self, name: &str) {
+        let cluster = self.plane.find("Cluster", name).unwrap();
+        let is_ready = cluster["status"]["conditions"][0]["status"] == "True";
+        let preserves = self.object.spec.unjoin_policy != Some(UnjoinPolicy::Delete);
+        match is_ready {
+            true => assert!(!preserves, "{name} would lose what it runs"),
+            false => assert!(!self.may_write(name), "{name} may come back and lose what it runs"),
+        }
+    }
+
+    fn check(&self) {
+        for (name, site) in &self.sites {
+            for (kind, other) in OTHERS {
+                assert!(site.api.find(kind, other).is_some(), "{name} has lost {kind} {other}");
+            }
+            let preserves = self.object.spec.unjoin_policy != Some(UnjoinPolicy::Delete);
+            assert!(!preserves || !site.has_lost, "{name} has lost what it ran");
+        }
+    }
+
+    /// Whether Karmada, or the member's agent, could write to it, if it answered.
+    fn may_write(&self, name: &str) -> bool {
+        let site = &self.sites[name];
+        let cluster = self.plane.find("Cluster", name);
+        match cluster.is_some_and(|cluster| cluster["spec"]["syncMode"] == "Pull") {
+            true => {
+                let has_agent = site.api.find("Deployment", "karmada-agent").is_some();
+                let in_member = site.api.find("ClusterRoleBinding", "karmada-agent").is_some();
+                let right = format!("system:karmada:{name}:agent");
+                has_agent && in_member && self.plane.find("ClusterRoleBinding", &right).is_some()
+            }
+            false => {
+                let right = format!("karmada-controller-manager:karmada-{name}");
+                let secret = self.plane.find("Secret", name).and_then(|secret| secret["data"]["token"].as_str());
+                let token = token(site, &token_secret(name)).map(|token| STANDARD.encode(token));
+                secret.is_some() && secret == token.as_deref() && site.api.find("ClusterRoleBinding", &right).is_some()
+            }
+        }
+    }
+
+    /// What Karmada does meanwhile.
+    fn karmada(&mut self) {
+        let names: Vec<String> = self.sites.keys().cloned().collect();
+        for name in names {
+            let reached = self.may_write(&name) && self.sites[&name].is_up;
+            let Some(at) = self
+                .plane
+                .objects
+                .iter()
+                .position(|live| live["kind"] == "Cluster" && live["metadata"]["name"] == name.as_str())
+            else {
+                continue;
+            };
+            let cluster = &mut self.plane.objects[at];
+            let was_ready = cluster["status"]["conditions"][0]["status"] == "True";
+            let status = if reached { "True" } else { "False" };
+            if was_ready != reached || cluster["status"].is_null() {
+                cluster["status"] = json!({ "conditions": [{
+                    "type": "Ready", "status": status, "reason": "Seen", "message": "so", "lastTransitionTime": self.now.to_string(),
+                }] });
+            }
+            let site = self.sites.get_mut(&name).unwrap();
+            let works = self.works.entry(name.clone()).or_default();
+            if cluster["metadata"]["deletionTimestamp"].is_null() {
+                let own = json!({ "metadata": { "finalizers": ["karmada.io/cluster-controller"] } });
+                merge(cluster, &own);
+                if was_ready && reached {
+                    (*works, site.workloads) = (2, 2);
+                }
+                continue;
+            }
+            // By what stood there, not by what is so: that is its danger.
+            if was_ready && reached && *works > 0 {
+                *works -= 1;
+                (site.workloads, site.has_lost) = (site.workloads.saturating_sub(1), true);
+            } else if !was_ready {
+                *works = 0;
+            }
+            if *works == 0 {
+                let finalizers = cluster["metadata"]["finalizers"].as_array().cloned().unwrap_or_default();
+                let others = finalizers.into_iter().filter(|one| one != "karmada.io/cluster-controller");
+                cluster["metadata"]["finalizers"] = others.collect();
+                self.plane.delete("Namespace", &format!("karmada-es-{name}"));
+            }
+        }
+        self.plane.collect();
+    }
+}
+
+/// The token of a ServiceAccount, if its Secret is there.
+fn token(site: &Site, name: &str) -> Option<String> {
+    site.api.find("Secret", name)?;
+    let account = site.api.find("ServiceAccount", name)?;
+    Some(format!("token of {} of {}", account["metadata"]["uid"], site.uid))
+}
