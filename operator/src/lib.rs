@@ -33,6 +33,7 @@ pub mod machine;
 pub mod machine_request;
 pub mod machine_set;
 pub mod metrics;
+mod objects;
 mod owned;
 mod pace;
 mod permission;
