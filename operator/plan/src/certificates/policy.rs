@@ -1,6 +1,7 @@
 //! When the certificates of a cluster are renewed: one rule for all that are made for it.
 
 use crds::cluster_deployment::Certificates;
+use crds::karmada_deployment::PlaneCertificates;
 use jiff::{SignedDuration, Timestamp};
 
 /// How long leaf certificates of a cluster last, and when they are renewed.
@@ -18,6 +19,13 @@ impl From<&Certificates> for RenewalPolicy {
             validity: SignedDuration::from_secs(wanted.validity_seconds()),
             renew_before: SignedDuration::from_secs(wanted.renew_before_seconds()),
         }
+    }
+}
+
+impl From<&PlaneCertificates> for RenewalPolicy {
+    fn from(wanted: &PlaneCertificates) -> Self {
+        let PlaneCertificates { validity_days, renew_before_days } = *wanted;
+        Self::from(&Certificates { validity_days, renew_before_days, ca_ref: None })
     }
 }
 
