@@ -2,7 +2,7 @@
 
 mod charts;
 mod look;
-mod news;
+pub(crate) mod news;
 mod release;
 mod wanted;
 
@@ -24,7 +24,7 @@ use crate::cache::refs;
 use crate::context::Context;
 use crate::controller;
 use crate::error::Error;
-use crate::objects::{Failure, Objects};
+use crate::objects::{Failure, Objects, Server};
 use crate::reconcile::{PlanOf, Reconcile, now};
 use crate::remote::Key;
 use crate::{execute, live};
@@ -110,7 +110,8 @@ impl Reconcile for Observation {
         };
         let key = Key::new(&namespace, &name);
         let client = ctx.remote.client(&namespace, &name).filter(|_| needs_contact && cluster.is_some());
-        let objects = client.map(|client| Objects::new(client, key, ctx.kinds.clone(), ADDON_FIELD_MANAGER));
+        let objects =
+            client.map(|client| Objects::new(client, Server::Cluster(key), ctx.kinds.clone(), ADDON_FIELD_MANAGER));
         let has_release = object.status.as_ref().is_some_and(|status| status.release.is_some());
         let chart = match (&cluster, matches!(wanted, Wanted::Chart(_)) || has_release) {
             (Some(cluster), true) if objects.is_some() => charts::seen(ctx, &object, addon.as_deref(), cluster).await?,

@@ -15,6 +15,8 @@ use crate::cache::{Cache, Source};
 use crate::client;
 use crate::error::{Error, ResultExt};
 use crate::events::Events;
+use crate::karmada_deployment::definitions::Definitions;
+use crate::karmada_deployment::planes::Planes;
 use crate::leader::{Clock, Election, Gate, Standing};
 use crate::metrics::Metrics;
 use crate::objects::kinds::Kinds;
@@ -42,6 +44,10 @@ pub struct Context {
     pub(crate) kinds: Kinds,
     /// What was read of artifact bundles.
     pub(crate) bundles: Bundles,
+    /// The planes that can be reached.
+    pub(crate) planes: Planes,
+    /// The CustomResourceDefinitions of planes.
+    pub(crate) definitions: Definitions,
     /// When messages may be written.
     pub(crate) pace: Pace,
     /// Logs of Pods that could not be read.
@@ -118,6 +124,8 @@ impl Context {
             remote: Registry::new(gate.clone()),
             kinds: Kinds::default(),
             bundles: Bundles::default(),
+            planes: Planes::default(),
+            definitions: Definitions::default(),
             log_tries: Tries::default(),
             events,
             gate,

@@ -26,6 +26,7 @@ pub(crate) mod fake_api;
 pub mod health;
 pub mod host;
 pub mod host_pool;
+pub mod karmada_deployment;
 pub mod kubeconfig;
 pub mod leader;
 pub mod live;

@@ -3,11 +3,12 @@
 
 pub(crate) mod kinds;
 pub(crate) mod look;
+mod server;
 
 use std::time::Duration;
 
 use crds::cluster_addon::AppliedObject;
-use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams, Preconditions};
+use kube::api::{DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams, Preconditions};
 use kube::core::{GroupVersionKind, Status};
 use kube::{Api, Client};
 use plan::cluster_addon::conflict::{self, FieldConflict};
@@ -15,8 +16,8 @@ use plan::cluster_addon::{Deletion, State, Trial};
 use serde_json::Value;
 
 use crate::error::{Error, chain};
-use crate::remote::Key;
 use kinds::{Kinds, Known};
+pub(crate) use server::Server;
 
 /// How long one call may take.
 const DEADLINE: Duration = Duration::from_secs(10);
@@ -24,7 +25,7 @@ const DEADLINE: Duration = Duration::from_secs(10);
 /// The objects of one cluster.
 pub(crate) struct Objects {
     client: Client,
-    cluster: Key,
+    server: Server,
     kinds: Kinds,
     manager: &'static str,
 }
@@ -62,8 +63,8 @@ pub(crate) enum Found {
 
 impl Objects {
     /// Those of a cluster, as this field manager.
-    pub fn new(client: Client, cluster: Key, kinds: Kinds, manager: &'static str) -> Self {
-        Self { client, cluster, kinds, manager }
+    pub fn new(client: Client, server: Server, kinds: Kinds, manager: &'static str) -> Self {
+        Self { client, server, kinds, manager }
     }
 
     /// The client of the cluster.
@@ -74,7 +75,7 @@ impl Objects {
     /// The kind; `None`: the cluster does not know it.
     pub async fn kind(&self, group: &str, version: &str, kind: &str) -> Result<Option<Known>, Failure> {
         let kind = GroupVersionKind::gvk(group, version, kind);
-        within(self.kinds.get(&self.cluster, &self.client, &kind)).await
+        within(self.kinds.get(&self.server, &self.client, &kind)).await
     }
 
     /// The object as it is.
@@ -98,8 +99,52 @@ impl Objects {
         if names_it {
             return Found::Nothing;
         }
-        self.kinds.forget(&self.cluster, &kind_of(object));
+        self.kinds.forget(&self.server, &kind_of(object));
         Found::NoKind
+    }
+
+    /// The objects of a kind (group, version, kind) with these labels, in a namespace or in all of them; none where the
+    /// kind is not known. They have `apiVersion` and `kind`.
+    pub async fn list(
+        &self,
+        (group, version, kind): (&str, &str, &str),
+        namespace: Option<&str>,
+        labels: &str,
+    ) -> Result<Vec<Value>, Failure> {
+        let Some(known) = self.kind(group, version, kind).await? else { return Ok(Vec::new()) };
+        let api: Api<DynamicObject> = match namespace {
+            Some(namespace) if known.is_namespaced => {
+                Api::namespaced_with(self.client.clone(), namespace, &known.resource)
+            }
+            _ => Api::all_with(self.client.clone(), &known.resource),
+        };
+        let params = ListParams::default().labels(labels);
+        let call = async {
+            match api.list(&params).await {
+                Ok(listed) => Ok(listed.items),
+                Err(kube::Error::Api(status)) if status.code == 404 => {
+                    self.kinds.forget(&self.server, &GroupVersionKind::gvk(group, version, kind));
+                    Ok(Vec::new())
+                }
+                Err(error) => Err(error),
+            }
+        };
+        let typed = |object: &DynamicObject| {
+            let mut object = value(object);
+            object["apiVersion"] = known.resource.api_version.clone().into();
+            object["kind"] = known.resource.kind.clone().into();
+            object
+        };
+        Ok(within(call).await?.iter().map(typed).collect())
+    }
+
+    /// Creates the object by a dry run: all that admits is asked, and nothing is written.
+    pub async fn try_create(&self, object: &AppliedObject, manifest: &Value) -> Result<(), Failure> {
+        let Some(api) = self.api(object).await? else { return Err(unknown(object)) };
+        let params = PostParams { dry_run: true, field_manager: Some(self.manager.into()) };
+        let manifest: DynamicObject =
+            serde_json::from_value(manifest.clone()).map_err(|error| Failure::Refused(error.to_string()))?;
+        within(async { api.create(&params, &manifest).await.map(drop) }).await
     }
 
     /// How the object is once it was applied, or that it was not: conflicts and refusals are its state. An error: the
@@ -129,7 +174,7 @@ impl Objects {
 
     async fn patch(&self, object: &AppliedObject, manifest: &Value, params: PatchParams) -> Result<Value, Failure> {
         let Some(api) = self.api(object).await? else {
-            return Err(Failure::Refused(format!("the cluster knows no {} of {}", object.kind, object.api_version())));
+            return Err(unknown(object));
         };
         let patch = Patch::Apply(manifest);
         within(async { api.patch(&object.name, &params, &patch).await.map(|applied| value(&applied)) }).await
@@ -164,6 +209,10 @@ impl Objects {
             _ => Api::all_with(self.client.clone(), &known.resource),
         }))
     }
+}
+
+fn unknown(object: &AppliedObject) -> Failure {
+    Failure::Refused(format!("its API server knows no {} of {}", object.kind, object.api_version()))
 }
 
 fn kind_of(object: &AppliedObject) -> GroupVersionKind {
