@@ -21,7 +21,7 @@ const SAME_MESSAGE: &str = "etcd.external cannot be added, changed or removed: t
 const MEMBERS_RULE: &str =
     "(has(self.local) ? self.local.replicas : 1) == (has(oldSelf.local) ? oldSelf.local.replicas : 1)";
 const MEMBERS_MESSAGE: &str = "etcd.local.replicas cannot be changed yet: members are neither added nor removed";
-const STORAGE_RULE: &str = "has(self.local) && has(self.local.storage) ? has(oldSelf.local) && has(oldSelf.local.storage) && self.local.storage == oldSelf.local.storage : !(has(oldSelf.local) && has(oldSelf.local.storage))";
+const STORAGE_RULE: &str = "(has(self.local) ? self.local.storage.size : '8Gi') == (has(oldSelf.local) ? oldSelf.local.storage.size : '8Gi') && (has(self.local) && has(self.local.storage.className) ? self.local.storage.className : '') == (has(oldSelf.local) && has(oldSelf.local.storage.className) ? oldSelf.local.storage.className : '')";
 const STORAGE_MESSAGE: &str =
     "etcd.local.storage cannot be changed: a StatefulSet keeps the volumes that it was made with";
 

@@ -32,6 +32,7 @@ pub(super) const KUBE_CONTROLLER_MANAGER: Owned = (
         "allocate-node-cidrs",
         "bind-address",
         "client-ca-file",
+        "cluster-name",
         "controllers",
         "feature-gates",
         "kubeconfig",

@@ -79,10 +79,10 @@ reasons! {
         "All objects of the Addon are on the cluster as they are wanted."
         "";
     ApplyFailed Warning [APPLIED READY UP_TO_DATE]
-        "The cluster refused an object of the Addon."
+        "The cluster refused an object of the Addon, or of the Karmada control plane."
         "Correct what the message says in the source; it is tried again.";
     Applying Progressing [APPLIED READY UP_TO_DATE]
-        "Objects of the Addon are being applied to the cluster."
+        "Objects of the Addon, or of the Karmada control plane, are being applied."
         "";
     ArtifactIndexInvalid Warning []
         "The index of the artifact bundle cannot be read."
@@ -465,8 +465,8 @@ reasons! {
         "Much of a member's database is still free after it was defragmented."
         "Make it again; the run's log says what was done.";
     EtcdInUse Warning [READY UP_TO_DATE]
-        "Another ClusterDeployment has the same external etcd with the same prefix."
-        "Give the younger one another `spec.etcd.prefix`, or an etcd of its own.";
+        "Another ClusterDeployment or KarmadaDeployment has the same external etcd with the same prefix."
+        "Give the younger one another prefix, or an etcd of its own.";
     EtcdLearnerInTheWay Warning []
         "Another member is still a learner."
         "Let it come to its end, or remove it.";
@@ -717,7 +717,7 @@ reasons! {
         "The run was killed by a person; what it had begun on the machines is not known."
         "Nothing: the next run looks first.";
     KindNotFound Warning [APPLIED READY UP_TO_DATE]
-        "The cluster has no such kind."
+        "The cluster, or the Karmada control plane, has no such kind."
         "Install its CustomResourceDefinition, by this Addon or by one that it depends on; or correct `apiVersion` and `kind`.";
     KubeProxyMissing Warning []
         "The cluster has no kube-proxy that could be configured."
@@ -855,8 +855,8 @@ reasons! {
         "The API's name is not resolved."
         "Correct the DNS of the metadata cluster, or the kubeconfig's server.";
     NameTaken Warning [COMPLETE FAILED READY UP_TO_DATE]
-        "An object of the run's name is there and is not the run's."
-        "Delete that object.";
+        "An object of the run's name is there and is not the run's; or something else has the name or the namespace of a Karmada control plane."
+        "Delete that object, or give the KarmadaDeployment what the message says.";
     NetworkFailed Warning []
         "The network plugin could not be set up on the machine."
         "See the message and the run's log.";
@@ -1029,8 +1029,8 @@ reasons! {
         "An object of the Addon is not healthy yet."
         "";
     ObjectTaken Warning [APPLIED READY UP_TO_DATE]
-        "Another Addon has the same object on this cluster."
-        "Take it out of one of the two.";
+        "Another Addon has the same object on this cluster, or it was not made for this Karmada control plane."
+        "Take it out of one of the two, or delete the object that the message names.";
     ObjectUndecodable Warning [ON_HOLD]
         "An object that the cluster is decided by cannot be decoded: nothing is done until it can."
         "Correct the object and field that the message names.";
@@ -1554,8 +1554,8 @@ reasons! {
         "The stored backup was verified: it is what was written."
         "";
     VersionSkewNotAllowed Warning [READY UP_TO_DATE]
-        "The Kubernetes version that is wanted is more than one minor above that of a machine, or below it."
-        "Set `spec.kubernetesVersion` to what the message says; one that is too high is raised again when all machines have that.";
+        "The Kubernetes version that is wanted is more than one minor above that of a machine, or below it; or controllers do not fit to their API server."
+        "Set the version to what the message says; one that is too high is raised again when all machines have that.";
     Waiting Progressing [PROGRESSING READY REMEDIATION]
         "It goes on by itself later."
         "";

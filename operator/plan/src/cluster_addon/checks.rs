@@ -69,7 +69,7 @@ impl Check<'_> {
 }
 
 /// Whole numbers are `int`, as expressions write them.
-fn cel_of(value: &Value) -> Cel {
+pub(crate) fn cel_of(value: &Value) -> Cel {
     match value {
         Value::Null => Cel::Null,
         Value::Bool(value) => Cel::Bool(*value),

@@ -96,6 +96,32 @@ pub struct Wanted {
     pub manifest: Manifest,
 }
 
+impl Wanted {
+    /// One on the host.
+    pub(super) fn on_host(stage: Stage, manifest: Value) -> Self {
+        Self { stage, place: Place::Host, object: object_of(&manifest), manifest: Manifest(manifest) }
+    }
+
+    /// One in the plane.
+    pub(super) fn in_plane(stage: Stage, manifest: Value) -> Self {
+        Self { stage, place: Place::Plane, object: object_of(&manifest), manifest: Manifest(manifest) }
+    }
+}
+
+/// Which object this is.
+pub(super) fn object_of(manifest: &Value) -> AppliedObject {
+    let text = |value: &Value| value.as_str().map(str::to_owned);
+    let api_version = text(&manifest["apiVersion"]).unwrap_or_default();
+    let (group, version) = api_version.split_once('/').unwrap_or(("", &api_version));
+    AppliedObject {
+        group: group.to_owned(),
+        version: version.to_owned(),
+        kind: text(&manifest["kind"]).unwrap_or_default(),
+        namespace: text(&manifest["metadata"]["namespace"]),
+        name: text(&manifest["metadata"]["name"]).unwrap_or_default(),
+    }
+}
+
 /// An object as it is applied. It may be a Secret: it is not printed.
 #[derive(Clone, PartialEq)]
 pub struct Manifest(pub Value);

@@ -10,7 +10,7 @@ use super::names::is_made_for;
 use super::observed::{Contact, Observed};
 use super::place::{Place, Stage, Wanted};
 use super::pod::trouble;
-use super::wanted::incomplete;
+use super::wanted::definitions::incomplete;
 use crate::addon::Problem;
 use crate::cluster_addon::conflict::{self, FieldConflict};
 use crate::cluster_addon::health::{Health, health};
@@ -90,6 +90,8 @@ pub(super) fn progress(observed: &Observed<'_>, wanted: &[Wanted]) -> Vec<StageR
         if reports.get(at).is_none_or(|report| report.stage != Stage::Definitions) {
             reports.insert(at, StageReport::new(Stage::Definitions));
         }
+        // Of a bundle that is not the release's nothing is applied.
+        reports[at].writes.clear();
         reports[at].is_missing = true;
         reports[at].problem = Some(problem);
     }

@@ -2,8 +2,6 @@
 
 use crds::KarmadaDeploymentSpec;
 
-use super::component::Component;
-
 /// What goes with a minor version.
 #[derive(Debug)]
 pub struct Release {
@@ -15,8 +13,8 @@ pub struct Release {
     pub kubernetes: &'static str,
     /// The feature gates of Karmada's programs: all that have any know all of them.
     pub gates: &'static [&'static [&'static str]],
-    /// Flags that other minors have and this one does not.
-    pub absent_flags: &'static [(Component, &'static str)],
+    /// Flags that other minors have and this one does not, with the field of the component.
+    pub absent_flags: &'static [(&'static str, &'static str)],
 }
 
 /// Gates of 1.17, and those that every program of the kind has.
@@ -48,7 +46,7 @@ pub const RELEASES: &[Release] = &[
         etcd: "3.6.6-0",
         kubernetes: "1.35.2",
         gates: &[GATES],
-        absent_flags: &[(Component::Search, "cluster-api-qps"), (Component::Search, "cluster-api-burst")],
+        absent_flags: &[("search", "cluster-api-qps"), ("search", "cluster-api-burst")],
     },
     Release {
         minor: (1, 18),
@@ -56,8 +54,8 @@ pub const RELEASES: &[Release] = &[
         kubernetes: "1.35.2",
         gates: &[GATES, &["SchedulingOvercommitProtection"]],
         absent_flags: &[
-            (Component::ControllerManager, "cluster-lease-duration"),
-            (Component::ControllerManager, "cluster-lease-renew-interval-fraction"),
+            ("controllerManager", "cluster-lease-duration"),
+            ("controllerManager", "cluster-lease-renew-interval-fraction"),
         ],
     },
 ];

@@ -7,8 +7,7 @@ use serde_json::Value;
 use super::action::Action;
 use super::names::is_made_for;
 use super::observed::{Contact, Observed};
-use super::place::{Place, Wanted};
-use super::wanted::object_of;
+use super::place::{Place, Wanted, object_of};
 use crate::cluster_addon::Deletion;
 
 /// A kind: group, version, kind.

@@ -46,12 +46,15 @@ fn setting_unknown(object: &KarmadaDeployment) -> Option<Problem> {
         let message = format!("{field}.featureGates: Karmada {version} has no feature gate {gate}: take it out");
         return problem(Reason::SettingUnknown, message);
     }
-    let is_given = |(component, flag): &&(Component, &str)| {
-        component.settings(spec).is_some_and(|settings| settings.extra_args.contains_key(*flag))
-    };
-    let (component, flag) = release.absent_flags.iter().find(is_given)?;
+    let given = Component::ALL.into_iter().flat_map(|component| {
+        let flags = component.settings(spec).into_iter().flat_map(|settings| settings.extra_args.keys());
+        flags.map(move |flag| (component, flag.as_str()))
+    });
+    let is_absent = |(component, flag): &(Component, &str)| release.absent_flags.contains(&(component.field(), *flag));
+    let (component, flag) = given.into_iter().find(is_absent)?;
     let (field, name, version) = (component.field(), component.name(), spec.version.as_str());
-    problem(Reason::SettingUnknown, format!("spec.{field}.extraArgs: {name} {version} has no flag {flag}: take it out"))
+    let message = format!("spec.{field}.extraArgs: {name} {version} has no flag {flag}: take it out");
+    problem(Reason::SettingUnknown, message)
 }
 
 /// Kubernetes' controllers may be a minor older than the API server, and never newer.

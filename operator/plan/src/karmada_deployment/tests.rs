@@ -1,1 +1,10 @@
+//! A plane in a world of its own: applied until nothing is left to do.
 
+mod admission;
+mod deletion;
+mod fields;
+mod refusals;
+mod reports;
+mod secrets;
+mod sequence;
+mod world;

@@ -1,24 +1,23 @@
 //! All objects that are wanted, on the host and in the plane, in the order in which they are applied.
 
 mod api_services;
-mod definitions;
+pub(super) mod definitions;
 mod host;
+mod namespaces;
 mod roles;
 mod webhooks;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use crds::KarmadaDeployment;
-use crds::cluster_addon::AppliedObject;
-use serde_json::{Value, json};
 
 use super::component::Component;
 use super::material::{Material, sources};
-use super::names::{MEMBERS_NAMESPACE, PLANE_NAMESPACE, labels};
-use super::place::{Manifest, Place, Stage, Wanted};
+use super::names::{MEMBERS_NAMESPACE, PLANE_NAMESPACE};
+use super::place::{Stage, Wanted};
 use super::release::Release;
 use crate::cluster_addon::documents::Document;
-pub use definitions::incomplete;
+use namespaces::namespace;
 
 /// All objects that are wanted. While keys or certificates are missing: those that need none, without which it is not
 /// known what certificates are for.
@@ -34,8 +33,9 @@ pub fn wanted(object: &KarmadaDeployment, material: &Material, definitions: &[Do
     };
     wanted.extend(host::pull_secrets(object, material));
     wanted.extend(components);
-    wanted
-        .extend([PLANE_NAMESPACE, MEMBERS_NAMESPACE].map(|name| in_plane(Stage::Namespaces, namespace(object, name))));
+    wanted.extend(
+        [PLANE_NAMESPACE, MEMBERS_NAMESPACE].map(|name| Wanted::in_plane(Stage::Namespaces, namespace(object, name))),
+    );
     wanted.extend(definitions::definitions(object, definitions, &authority));
     wanted.extend(roles::roles(object));
     let served = [Component::AggregatedApiServer, Component::Search, Component::MetricsAdapter];
@@ -50,34 +50,4 @@ pub fn wanted(object: &KarmadaDeployment, material: &Material, definitions: &[Do
 /// The trusted authorities in base64, as the API server is given them; none: they are not there.
 fn authority(material: &Material) -> Option<String> {
     material.keys.as_ref()?.get("ca.crt").map(|pem| STANDARD.encode(pem))
-}
-
-fn on_host(stage: Stage, manifest: Value) -> Wanted {
-    there(stage, Place::Host, manifest)
-}
-
-fn in_plane(stage: Stage, manifest: Value) -> Wanted {
-    there(stage, Place::Plane, manifest)
-}
-
-fn there(stage: Stage, place: Place, manifest: Value) -> Wanted {
-    Wanted { stage, place, object: object_of(&manifest), manifest: Manifest(manifest) }
-}
-
-/// Which object this is.
-pub(super) fn object_of(manifest: &Value) -> AppliedObject {
-    let text = |value: &Value| value.as_str().map(str::to_owned);
-    let api_version = text(&manifest["apiVersion"]).unwrap_or_default();
-    let (group, version) = api_version.split_once('/').unwrap_or(("", &api_version));
-    AppliedObject {
-        group: group.to_owned(),
-        version: version.to_owned(),
-        kind: text(&manifest["kind"]).unwrap_or_default(),
-        namespace: text(&manifest["metadata"]["namespace"]),
-        name: text(&manifest["metadata"]["name"]).unwrap_or_default(),
-    }
-}
-
-fn namespace(object: &KarmadaDeployment, name: &str) -> Value {
-    json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": name, "labels": labels(object) } })
 }

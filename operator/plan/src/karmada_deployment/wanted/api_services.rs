@@ -6,7 +6,6 @@ use serde_json::json;
 use super::super::component::Component;
 use super::super::names::{PLANE_NAMESPACE, component_name, full_host_name, labels};
 use super::super::place::{Stage, Wanted};
-use super::in_plane;
 
 /// An API: its group, its version, and how it is sorted among others.
 struct Served {
@@ -52,5 +51,5 @@ pub(super) fn api_services(object: &KarmadaDeployment, component: Component, aut
             },
         })
     };
-    [service].into_iter().chain(served.iter().map(api)).map(|manifest| in_plane(stage, manifest)).collect()
+    [service].into_iter().chain(served.iter().map(api)).map(|manifest| Wanted::in_plane(stage, manifest)).collect()
 }

@@ -7,7 +7,6 @@ use serde_json::{Value, json};
 use super::super::names::labels;
 use super::super::place::{Stage, Wanted};
 use super::super::release::DEFINITIONS;
-use super::in_plane;
 use super::webhooks::url;
 use crate::cluster_addon::documents::{Document, Stage as DocumentStage};
 
@@ -25,7 +24,7 @@ pub(super) fn definitions(object: &KarmadaDeployment, documents: &[Document], au
         if CONVERTED.contains(&document.name.as_str()) {
             manifest["spec"]["conversion"] = conversion(object, authority);
         }
-        in_plane(Stage::Definitions, manifest)
+        Wanted::in_plane(Stage::Definitions, manifest)
     };
     documents.iter().filter(|document| is_definition(document)).map(definition).collect()
 }

@@ -15,7 +15,7 @@ use super::super::place::{Stage, Wanted};
 use super::super::pod::{deployment, template};
 use super::super::programs::{ETCD_PORTS, SERVING_PORT, container};
 use super::super::release::Release;
-use super::{namespace, on_host};
+use super::namespaces::namespace;
 
 /// The namespace and the Services: they need no keys, and certificates are for their names.
 pub(super) fn foundation(object: &KarmadaDeployment) -> Vec<Wanted> {
@@ -34,7 +34,7 @@ pub(super) fn foundation(object: &KarmadaDeployment) -> Vec<Wanted> {
         let ports = json!({ "ports": [port("https", 443, SERVING_PORT)] });
         objects.push(service(object, component, &component_name(object, component), ports));
     }
-    objects.into_iter().map(|manifest| on_host(Stage::Foundation, manifest)).collect()
+    objects.into_iter().map(|manifest| Wanted::on_host(Stage::Foundation, manifest)).collect()
 }
 
 /// Secrets, workloads and budgets of all components; none: a file of one is not there yet.
@@ -43,10 +43,10 @@ pub(super) fn components(object: &KarmadaDeployment, release: &Release, material
     for component in Component::ALL {
         let Some(replicas) = component.replicas(&object.spec) else { continue };
         let files = files(object, material, component)?;
-        wanted.push(on_host(Stage::Foundation, secret(object, component, &files)));
-        wanted.push(on_host(component.stage(), workload(object, release, component, replicas, &files)));
+        wanted.push(Wanted::on_host(Stage::Foundation, secret(object, component, &files)));
+        wanted.push(Wanted::on_host(component.stage(), workload(object, release, component, replicas, &files)));
         if replicas > 1 {
-            wanted.push(on_host(Stage::Foundation, budget(object, component)));
+            wanted.push(Wanted::on_host(Stage::Foundation, budget(object, component)));
         }
     }
     Some(wanted)
@@ -61,7 +61,7 @@ pub(super) fn pull_secrets(object: &KarmadaDeployment, material: &Material) -> V
             "metadata": metadata(object, &pull_secret(object, name)),
             "data": { (PULL_SECRET_KEY): STANDARD.encode(content) },
         });
-        Some(on_host(Stage::Foundation, manifest))
+        Some(Wanted::on_host(Stage::Foundation, manifest))
     };
     object.spec.images.pull_secret_refs.iter().filter_map(|reference| copy(&reference.name)).collect()
 }

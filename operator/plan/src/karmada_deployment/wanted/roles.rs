@@ -5,7 +5,6 @@ use serde_json::{Value, json};
 
 use super::super::names::labels;
 use super::super::place::{Stage, Wanted};
-use super::in_plane;
 
 /// Karmada's objects in namespaces, by their groups: those that have a status of their own, and those that have none.
 const IN_NAMESPACES: [(&str, &[&str]); 5] = [
@@ -43,7 +42,7 @@ pub(super) fn roles(object: &KarmadaDeployment) -> Vec<Wanted> {
         role(object, "cluster-proxy-admin", None, proxy),
         binding,
     ];
-    roles.map(|manifest| in_plane(Stage::Access, manifest)).into()
+    roles.map(|manifest| Wanted::in_plane(Stage::Access, manifest)).into()
 }
 
 const GROUP: &str = "rbac.authorization.k8s.io";

@@ -7,7 +7,6 @@ use serde_json::{Value, json};
 use super::super::component::Component;
 use super::super::names::{component_name, host_name, labels};
 use super::super::place::{Stage, Wanted};
-use super::in_plane;
 
 /// What is asked about: group, resource, whether it is in namespaces, and what begins the name of the webhook.
 type Subject = (&'static str, &'static str, bool, &'static str);
@@ -66,7 +65,7 @@ pub(super) fn configurations(object: &KarmadaDeployment, authority: &str) -> Vec
             "metadata": { "name": name, "labels": labels(object) },
             "webhooks": webhooks,
         });
-        in_plane(Stage::WebhookConfigurations, manifest)
+        Wanted::in_plane(Stage::WebhookConfigurations, manifest)
     };
     vec![
         configuration("MutatingWebhookConfiguration", "mutating-config", mutating.collect()),

@@ -1,0 +1,188 @@
+//! What the schema admits and what it refuses: the schema as JSON Schema, and its rules as CEL. The API server has
+//! functions that the interpreter here lacks; rules with them are left to it.
+
+use cel::{Context, Program, Value as Cel};
+use serde_json::{Map, Value, json};
+
+use crate::cluster_addon::checks::cel_of;
+
+fn schema() -> Value {
+    let definition = serde_json::to_value(&crds::manifests::to_come()[0]).unwrap();
+    definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"].clone()
+}
+
+/// Puts the defaults in, as the API server does.
+fn complete(schema: &Value, value: &mut Value) {
+    let (Some(fields), Some(object)) = (schema["properties"].as_object(), value.as_object_mut()) else {
+        if let Some(items) = value.as_array_mut() {
+            items.iter_mut().for_each(|item| complete(&schema["items"], item));
+        }
+        return;
+    };
+    for (name, field) in fields {
+        if let Some(default) = field.get("default").filter(|_| !object.contains_key(name)) {
+            object.insert(name.clone(), default.clone());
+        }
+        if let Some(value) = object.get_mut(name) {
+            complete(field, value);
+        }
+    }
+}
+
+/// The rules that the value breaks, by their messages; `old`: what it was before.
+fn broken(schema: &Value, value: &Value, old: Option<&Value>, found: &mut Vec<String>) {
+    for rule in schema["x-kubernetes-validations"].as_array().into_iter().flatten() {
+        let text = rule["rule"].as_str().unwrap();
+        let is_transition = text.contains("oldSelf");
+        if text.contains("lastIndexOf") || (is_transition && old.is_none()) {
+            continue;
+        }
+        let mut context = Context::default();
+        context.add_variable_from_value("self", cel_of(value));
+        if let Some(old) = old {
+            context.add_variable_from_value("oldSelf", cel_of(old));
+        }
+        let holds = Program::compile(text).unwrap_or_else(|why| panic!("{text}: {why}")).execute(&context);
+        match holds.unwrap_or_else(|why| panic!("{text}: {why} for {value}")) {
+            Cel::Bool(true) => {}
+            _ => found.push(rule["message"].as_str().unwrap_or(text).to_owned()),
+        }
+    }
+    for (name, field) in schema["properties"].as_object().into_iter().flatten() {
+        if let Some(value) = value.get(name) {
+            broken(field, value, old.and_then(|old| old.get(name)), found);
+        }
+    }
+    for item in value.as_array().into_iter().flatten() {
+        broken(&schema["items"], item, None, found);
+    }
+}
+
+fn object(spec: &str) -> Value {
+    let least = "version: 1.18.2, crds: {bundle: {url: 'https://bundle.example.com'}}";
+    let least: Map<String, Value> = serde_yaml::from_str(&format!("{{{least}}}")).unwrap();
+    let more: Map<String, Value> = serde_yaml::from_str(&format!("{{{spec}}}")).unwrap();
+    let spec: Map<String, Value> = least.into_iter().chain(more).collect();
+    let mut object = json!({
+        "apiVersion": "clusterwright.dev/v1alpha1", "kind": "KarmadaDeployment", "metadata": { "name": "k1" },
+        "spec": spec,
+    });
+    complete(&schema(), &mut object);
+    object
+}
+
+/// All that is wrong with an object.
+fn wrong(object: &Value, old: Option<&Value>) -> Vec<String> {
+    let schema = schema();
+    let validator = jsonschema::validator_for(&schema).unwrap();
+    let mut found: Vec<String> =
+        validator.iter_errors(object).map(|error| format!("{}: {error}", error.instance_path())).collect();
+    broken(&schema, object, old, &mut found);
+    found
+}
+
+fn refused(spec: &str, part: &str) {
+    let found = wrong(&object(spec), None);
+    assert!(found.iter().any(|message| message.contains(part)), "{spec}: no {part} in {found:?}");
+}
+
+fn edit_refused(before: &str, after: &str, part: &str) {
+    let (before, after) = (object(before), object(after));
+    assert_eq!(wrong(&before, None), Vec::<String>::new());
+    assert_eq!(wrong(&after, None), Vec::<String>::new());
+    let found = wrong(&after, Some(&before));
+    assert!(found.iter().any(|message| message.contains(part)), "no {part} in {found:?}");
+}
+
+const EXTERNAL: &str = "etcd: {external: {endpoints: ['https://10.0.0.5:2379'], secretRef: {name: e}}}";
+
+#[test]
+fn what_is_sensible_is_admitted() {
+    for spec in [
+        "",
+        EXTERNAL,
+        "version: 1.17.5, hostClusterRef: {name: a}, apiServer: {serviceType: NodePort, loadBalancerApiserverIp: 10.0.0.1}",
+        "scheduler: {version: 1.18.0, featureGates: {Failover: true}, extraArgs: {v: '4'}, replicas: 3}, search: {}",
+        "members: [{name: m1, syncMode: push, clusterRef: {name: a}}, {name: m2, syncMode: pull, kubeConfigSecretName: b, taints: [{key: a, effect: NoSchedule}]}]",
+        "autoJoin: {selector: {}, rules: [{whenLabels: {network: private}, syncMode: pull}, {syncMode: push}]}, unjoinPolicy: Preserve",
+        "etcd: {local: {replicas: 5, storage: {size: 20Gi}, resources: {limits: {memory: 1.5Gi}}}}, certificates: {validityDays: 90}",
+        "webhook: {affinity: {nodeAffinity: {}}, tolerations: [{operator: Exists}], labels: {a: b}, annotations: {c: d}}",
+    ] {
+        assert_eq!(wrong(&object(spec), None), Vec::<String>::new(), "{spec}");
+    }
+}
+
+#[test]
+fn what_one_object_can_tell_is_refused_with_a_message_that_names_it() {
+    refused("version: 1.16.8", "1.17 and 1.18 are known");
+    refused("version: v1.18.2", "/spec/version");
+    refused("mode: Binary", "/spec/mode");
+    refused("hostNamespace: kube-system", "hostNamespace: the namespaces of Kubernetes");
+    refused("hostClusterRef: {name: a}", "apiServer.serviceType: with hostClusterRef");
+    refused("etcd: {local: {replicas: 2}}", "must be 1, 3 or 5");
+    refused("etcd: {local: {replicas: 7}}", "/spec/etcd/local/replicas");
+    refused(&EXTERNAL.replace("etcd: {", "etcd: {local: {}, "), "etcd.local and etcd.external exclude");
+    refused("apiServer: {serviceType: NodePort}", "loadBalancerApiserverIp is required");
+    refused("apiServer: {loadBalancerApiserverIp: 10.0.0.1}", "goes with serviceType NodePort or LoadBalancer");
+    refused("apiServer: {loadBalancerClass: a}", "loadBalancerClass goes with");
+    refused("apiServer: {nodePort: 30000}", "nodePort goes with");
+    refused("apiServer: {extraArgs: {etcd-servers: x}}", "extraArgs may not have a flag");
+    refused("etcd: {local: {extraArgs: {initial-cluster: x}}}", "extraArgs may not have a flag");
+    refused("scheduler: {extraArgs: {kubeconfig: x}}", "extraArgs may not have a flag");
+    refused("scheduler: {extraArgs: {'--v': '4'}}", "a flag's name is");
+    refused("scheduler: {version: 1.17.5}", "scheduler.version: it must be of the minor version");
+    refused("webhook: {version: 1.18.1}", "webhook.version: it follows");
+    refused("search: {featureGates: {Failover: true}}", "search.featureGates: this program has none");
+    refused("featureGates: {failover: true}", "a feature gate's name is");
+    refused("webhook: {labels: {clusterwright.dev/x: a}}", "are the operator's");
+    refused("webhook: {resources: {limits: {gpu: 1}}}", "allowed are cpu, memory");
+    refused("webhook: {resources: {limits: {cpu: much}}}", "/spec/webhook/resources/limits/cpu");
+    refused("webhook: {replicas: 0}", "/spec/webhook/replicas");
+    refused("members: [{name: m1, syncMode: push}]", "exactly one of clusterRef and kubeConfigSecretName");
+    refused("members: [{name: m1, syncMode: Push, clusterRef: {name: a}}]", "/spec/members/0/syncMode");
+    refused("autoJoin: {selector: {}, rules: []}", "/spec/autoJoin/rules");
+    refused("certificates: {validityDays: 30, renewBeforeDays: 30}", "renewBeforeDays must be less");
+    refused("crds: {bundle: {url: 'http://b.example.com'}}", "indexSHA256 or signedBy is required");
+    let plain = "crds: {caRef: {name: a}, bundle: {url: 'http://b.example.com', indexSHA256: 0000000000000000000000000000000000000000000000000000000000000000}}";
+    refused(
+        &plain.replace("0000000000000000000000000000000000000000000000000000000000000000", &"a".repeat(64)),
+        "crds: caRef and credentialsRef",
+    );
+}
+
+#[test]
+fn what_cannot_be_changed_is_not() {
+    edit_refused("", "version: 1.17.5", "another minor version is an upgrade");
+    edit_refused("", "hostNamespace: other", "hostClusterRef, hostNamespace");
+    edit_refused("", "hostDNSDomain: example.org", "hostClusterRef, hostNamespace");
+    let remote = "apiServer: {serviceType: LoadBalancer}";
+    edit_refused(remote, &format!("{remote}, hostClusterRef: {{name: a}}"), "hostClusterRef, hostNamespace");
+    edit_refused("", EXTERNAL, "etcd.external cannot be added");
+    edit_refused(EXTERNAL, "", "etcd.external cannot be added");
+    edit_refused(EXTERNAL, &EXTERNAL.replace("10.0.0.5", "10.0.0.6"), "etcd.external cannot be added");
+    edit_refused("", "etcd: {local: {replicas: 3}}", "members are neither added nor removed");
+    edit_refused("", "etcd: {local: {storage: {size: 9Gi}}}", "etcd.local.storage cannot be changed");
+    edit_refused("", "apiServer: {serviceSubnet: 10.32.0.0/16}", "serviceSubnet cannot be changed");
+    for (before, after) in [("", "version: 1.18.3"), ("", "etcd: {local: {replicas: 1}}"), ("search: {}", "")] {
+        assert_eq!(wrong(&object(after), Some(&object(before))), Vec::<String>::new(), "{after}");
+    }
+}
+
+#[test]
+fn every_flag_of_ours_is_refused_in_extra_args() {
+    use super::super::Component;
+    let world = super::world::settled("descheduler: {}, search: {}, metricsAdapter: {}");
+    for component in Component::ALL {
+        let kind = if component == Component::Etcd { "StatefulSet" } else { "Deployment" };
+        let live = world.find(super::super::Place::Host, kind, &format!("k1-{}", component.suffix())).unwrap();
+        let command = live["spec"]["template"]["spec"]["containers"][0]["command"].as_array().unwrap().clone();
+        for flag in command.iter().filter_map(|flag| flag.as_str()?.strip_prefix("--")) {
+            let name = flag.split_once('=').map_or(flag, |(name, _)| name);
+            let settings = format!("{{extraArgs: {{{name}: x}}}}");
+            match component {
+                Component::Etcd => refused(&format!("etcd: {{local: {settings}}}"), "extraArgs may not have a flag"),
+                _ => refused(&format!("{}: {settings}", component.field()), "extraArgs may not have a flag"),
+            }
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! What is said of a plane.
+
+use crds::karmada_deployment::{KarmadaMemberPhase, KarmadaMemberStatus, SyncMode};
+use crds::names::condition;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use serde_json::{Value, json};
+
+use super::super::{Component, Place};
+use super::world::{World, plane, settled};
+
+fn stuck(more: &str, name: &str, pod: Option<Value>) -> World {
+    let mut world = World::new(plane(more));
+    world.stuck.insert(name.to_owned());
+    world.pods.extend(pod);
+    world.settle();
+    world
+}
+
+fn pod(component: Component, status: Value) -> Value {
+    let labels = json!({ "app.kubernetes.io/name": component.name(), "clusterwright.dev/karmada-uid": "uid-1" });
+    json!({ "metadata": { "name": format!("k1-{}-0", component.suffix()), "labels": labels }, "status": status })
+}
+
+#[test]
+fn an_image_that_is_not_there_is_named() {
+    let image = "registry.k8s.io/etcd:3.6.6-0";
+    let waiting = json!({ "reason": "ErrImagePull", "message": "not found" });
+    let status = json!({ "containerStatuses": [{ "image": image, "state": { "waiting": waiting } }] });
+    let world = stuck("", "k1-etcd", Some(pod(Component::Etcd, status)));
+    let (status, reason, message) = world.condition(condition::ETCD_READY);
+    assert_eq!((status.as_str(), reason.as_str()), ("False", "ComponentUnhealthy"));
+    let expected = "waiting for etcd: StatefulSet karmada-system/k1-etcd: 0 of 1 replicas are made: Pod k1-etcd-0: ErrImagePull of registry.k8s.io/etcd:3.6.6-0: not found";
+    assert_eq!(message, expected);
+    assert_eq!(world.object.status.as_ref().unwrap().message.as_deref(), Some(expected));
+    let (_, reason, message) = world.condition(condition::API_SERVER_READY);
+    assert_eq!(reason, "ComponentStarting");
+    assert!(message.starts_with("kube-apiserver waits for what starts before it: waiting for etcd"), "{message}");
+}
+
+#[test]
+fn a_program_that_ends_and_a_pod_without_a_node_say_so() {
+    let crash = json!({ "reason": "CrashLoopBackOff", "message": "back-off 10s" });
+    let status = json!({ "containerStatuses": [{ "image": "i", "state": { "waiting": crash }, "lastState": { "terminated": { "exitCode": 255 } } }] });
+    let world = stuck("", "k1-webhook", Some(pod(Component::Webhook, status)));
+    let (_, reason, message) = world.condition(condition::COMPONENTS_READY);
+    assert_eq!(reason, "ComponentUnhealthy");
+    assert!(message.ends_with("CrashLoopBackOff of i, its program ended with 255: back-off 10s"), "{message}");
+    assert_eq!(world.condition(condition::API_SERVER_READY).0, "True");
+    let unscheduled = json!({ "conditions": [{ "type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/3 nodes are available" }] });
+    let world = stuck("", "k1-webhook", Some(pod(Component::Webhook, unscheduled)));
+    assert!(world.condition("Ready").2.ends_with("Pod k1-webhook-0: Unschedulable: 0/3 nodes are available"));
+    let starting = json!({ "containerStatuses": [{ "state": { "waiting": { "reason": "ContainerCreating" } } }] });
+    let world = stuck("", "k1-webhook", Some(pod(Component::Webhook, starting)));
+    assert_eq!(world.condition(condition::COMPONENTS_READY).1, "ComponentStarting");
+}
+
+#[test]
+fn a_host_that_does_not_answer_makes_nothing_known_and_nothing_false() {
+    let mut world = settled("");
+    world.host_lost = true;
+    let log = world.log.len();
+    world.settle();
+    assert_eq!(world.log.len(), log);
+    let (status, reason, message) = world.condition("Ready");
+    assert_eq!((status.as_str(), reason.as_str()), ("Unknown", "ClusterUnreachable"));
+    assert!(message.contains("the metadata cluster") && message.contains("connection refused"), "{message}");
+    assert_eq!(world.object.status.as_ref().unwrap().version.as_deref(), Some("1.18.2"), "what was last is kept");
+}
+
+#[test]
+fn a_plane_whose_webhook_refuses_a_policy_is_not_ready() {
+    let mut world = settled("");
+    world.policy_refused = Some("failed calling webhook".into());
+    world.settle();
+    let (_, reason, message) = world.condition(condition::COMPONENTS_READY);
+    assert_eq!(reason, "ComponentUnhealthy");
+    assert!(message.contains("failed calling webhook"), "{message}");
+    assert!(!world.is_ready());
+}
+
+#[test]
+fn a_drift_is_put_back_without_the_plane_being_called_broken() {
+    let mut world = settled("");
+    let key = ("Service".to_owned(), "karmada-system".to_owned(), "k1-webhook".to_owned());
+    world.applied.insert((Place::Host, key), json!("edited"));
+    let planned = world.plan();
+    assert_eq!(planned.actions.len(), 1);
+    world.object.status = Some(planned.status);
+    assert!(world.is_ready());
+    assert_eq!(world.condition(condition::UP_TO_DATE).1, "Applying");
+}
+
+#[test]
+fn members_are_counted_and_the_first_that_is_missing_is_named() {
+    let mut world = settled(
+        "members: [{name: m1, syncMode: push, clusterRef: {name: a}}, {name: m2, syncMode: pull, kubeConfigSecretName: b}]",
+    );
+    let status = |world: &World| world.object.status.clone().unwrap();
+    assert_eq!(status(&world).member_counts.unwrap().summary, "0/2");
+    assert_eq!(world.condition(condition::MEMBERS_READY).1, "WaitingForMembers");
+    assert!(!world.is_ready());
+    let member = |name: &str, phase, message: &str| KarmadaMemberStatus {
+        name: name.into(),
+        sync_mode: SyncMode::Push,
+        cluster_ref: None,
+        cluster_uid: None,
+        phase,
+        reason: "X".into(),
+        message: message.into(),
+        since: Time("2026-11-27T09:00:00Z".parse().unwrap()),
+    };
+    let mut now = status(&world);
+    now.members = vec![
+        member("m1", KarmadaMemberPhase::Joined, "is reached"),
+        member("m2", KarmadaMemberPhase::Lost, "no answer"),
+        member("m3", KarmadaMemberPhase::Leaving, "leaves"),
+    ];
+    world.object.status = Some(now.clone());
+    world.settle();
+    assert_eq!(world.condition(condition::MEMBERS_READY).2, "1 of 2 members are reached: m2: no answer");
+    now.members[1].phase = KarmadaMemberPhase::Joined;
+    world.object.status = Some(now);
+    world.settle();
+    assert!(world.is_ready());
+    assert_eq!(status(&world).member_counts.unwrap().summary, "2/2");
+}

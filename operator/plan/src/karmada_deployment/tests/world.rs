@@ -1,0 +1,363 @@
+//! A host cluster and a plane as an API server and its controllers make them: what is applied is there at once, what
+//! runs is ready a moment later.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crds::names::finalizer;
+use crds::{Cluster, KarmadaDeployment};
+use serde_json::{Value, json};
+
+use super::super::place::object_of;
+use super::super::*;
+use crate::addon::Problem;
+use crate::cluster_addon::documents::{Document, parse};
+use crate::cluster_addon::health::{Health, health};
+use crate::cluster_addon::{State, Trial};
+
+/// Kind, namespace and name.
+pub type Key = (String, String, String);
+
+/// The least that a KarmadaDeployment has, with these further fields of its spec, in YAML's flow style.
+pub fn plane(more: &str) -> KarmadaDeployment {
+    let crds = "crds: {bundle: {url: 'https://bundle.example.com'}}";
+    let metadata = "{name: k1, namespace: fleet, uid: uid-1, generation: 1, creationTimestamp: '2026-11-27T08:00:00Z'}";
+    let more = if more.is_empty() { String::new() } else { format!(", {more}") };
+    serde_yaml::from_str(&format!(
+        "{{apiVersion: clusterwright.dev/v1alpha1, kind: KarmadaDeployment, metadata: {metadata}, spec: {{version: 1.18.2, {crds}{more}}}}}"
+    ))
+    .unwrap()
+}
+
+/// Definitions of the release, as short as can be.
+pub fn definitions() -> Vec<Document> {
+    let one = |name: &str| {
+        let (plural, group) = name.split_once('.').unwrap();
+        format!(
+            "{{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {{name: {name}, labels: {{own: kept}}}}, spec: {{group: {group}, names: {{plural: {plural}}}}}}}"
+        )
+    };
+    let text = DEFINITIONS.map(one).join("\n---\n");
+    parse("karmada-crds", &text, "k1").unwrap()
+}
+
+#[derive(Clone)]
+pub struct World {
+    pub object: KarmadaDeployment,
+    pub host_cluster: Option<Cluster>,
+    pub others: Vec<KarmadaDeployment>,
+    pub namesake: Option<String>,
+    pub keys: bool,
+    pub issued: Vec<LeafWanted>,
+    /// How often certificates were issued: each time they are others.
+    pub issues: usize,
+    pub renewal_due: bool,
+    pub kubeconfig: Option<String>,
+    pub sources: BTreeMap<String, Files>,
+    pub crds: Result<Vec<Document>, Problem>,
+    pub host: BTreeMap<Key, Value>,
+    pub plane: BTreeMap<Key, Value>,
+    /// What was applied last, to which nothing was done since.
+    pub applied: BTreeMap<(Place, Key), Value>,
+    pub host_lost: bool,
+    /// Workloads that never become ready.
+    pub stuck: BTreeSet<String>,
+    pub pods: Vec<Value>,
+    pub refused: BTreeMap<Key, String>,
+    pub policy_refused: Option<String>,
+    /// What was done, in words.
+    pub log: Vec<String>,
+    made: u32,
+}
+
+impl World {
+    pub fn new(object: KarmadaDeployment) -> Self {
+        Self {
+            object,
+            host_cluster: None,
+            others: Vec::new(),
+            namesake: None,
+            keys: false,
+            issued: Vec::new(),
+            issues: 0,
+            renewal_due: false,
+            kubeconfig: None,
+            sources: BTreeMap::new(),
+            crds: Ok(definitions()),
+            host: BTreeMap::new(),
+            plane: BTreeMap::new(),
+            applied: BTreeMap::new(),
+            host_lost: false,
+            stuck: BTreeSet::new(),
+            pods: Vec::new(),
+            refused: BTreeMap::new(),
+            policy_refused: None,
+            log: Vec::new(),
+            made: 0,
+        }
+    }
+
+    pub fn material(&self) -> Material {
+        let names = ["ca.crt", "front-proxy-ca.crt", "etcd-ca.crt", "sa.key", "sa.pub", "encryption.yaml"];
+        let file = |name: &str, content: String| (name.to_owned(), content.into_bytes());
+        let keys = names.map(|name| file(name, format!("keys {name}"))).into();
+        let pair = |leaf: &LeafWanted| {
+            let content = |ending: &str| format!("{} {ending} {} {:?}", leaf.stem, self.issues, leaf.dns_names);
+            ["crt", "key"].map(|ending| file(&format!("{}.{ending}", leaf.stem), content(ending)))
+        };
+        Material {
+            keys: self.keys.then_some(Files(keys)),
+            leaves: Files(self.issued.iter().flat_map(pair).collect()),
+            leaves_due: self.renewal_due || self.issued != leaves(&self.object, &self.facts()),
+            first_end: None,
+            secrets: self.sources.clone(),
+        }
+    }
+
+    pub fn facts(&self) -> HostFacts {
+        let key = ("Service".into(), self.object.spec.host_namespace.clone(), names::api_server_service(&self.object));
+        HostFacts { service: self.host.get(&key).cloned() }
+    }
+
+    pub fn wanted(&self) -> Vec<Wanted> {
+        wanted(&self.object, &self.material(), self.crds.as_deref().unwrap_or_default())
+    }
+
+    fn at(&self, place: Place) -> &BTreeMap<Key, Value> {
+        match place {
+            Place::Host => &self.host,
+            Place::Plane => &self.plane,
+        }
+    }
+
+    /// The object of a kind and a name, wherever it is.
+    pub fn find(&self, place: Place, kind: &str, name: &str) -> Option<&Value> {
+        self.at(place).iter().find(|(key, _)| key.0 == kind && key.2 == name).map(|(_, live)| live)
+    }
+
+    pub fn key(manifest: &Value) -> Key {
+        let object = object_of(manifest);
+        (object.kind, object.namespace.unwrap_or_default(), object.name)
+    }
+
+    fn states(&self, place: Place) -> Vec<State> {
+        let state = |one: &Wanted| {
+            let key = Self::key(&one.manifest.0);
+            if let Some(why) = self.refused.get(&key) {
+                return State::Refused(why.clone());
+            }
+            let Some(live) = self.at(place).get(&key) else { return State::Missing };
+            let is_same = self.applied.get(&(place, key)) == Some(&one.manifest.0);
+            let trial = if is_same { Trial::Same } else { Trial::Differs };
+            State::There { live: Box::new(live.clone()), trial }
+        };
+        self.wanted().iter().filter(|one| one.place == place).map(state).collect()
+    }
+
+    fn listed(&self, place: Place, kinds: &[removal::Kind]) -> Vec<Value> {
+        let is_listed = |live: &&Value| kinds.iter().any(|kind| live["kind"] == kind.2);
+        self.at(place).values().filter(is_listed).cloned().collect()
+    }
+
+    fn is_healthy(&self, place: Place, kind: &str, name: &str) -> bool {
+        self.find(place, kind, name).is_some_and(|live| health(live) == Health::Healthy)
+    }
+
+    pub fn plan(&self) -> Planned {
+        let material = self.material();
+        let host = match self.host_lost {
+            true => Contact::Lost("connection refused".to_owned()),
+            false => Contact::Made(HostSeen {
+                states: self.states(Place::Host),
+                listed: self.listed(Place::Host, &removal::KINDS_OF_HOST),
+                pods: self.pods.clone(),
+            }),
+        };
+        let plane = match (&self.kubeconfig, self.is_healthy(Place::Host, "Deployment", "k1-apiserver")) {
+            (None, _) => Contact::NotMade,
+            (_, false) => Contact::Lost("connection refused".to_owned()),
+            (_, true) => Contact::Made(PlaneSeen {
+                states: self.states(Place::Plane),
+                listed: self.listed(Place::Plane, &removal::KINDS_OF_PLANE),
+                leaders: Vec::new(),
+                policy_refused: self.policy_refused.clone(),
+            }),
+        };
+        plan(&Observed {
+            now: "2026-11-27T09:00:00Z".parse().unwrap(),
+            object: &self.object,
+            host_cluster: self.host_cluster.as_ref(),
+            others: &self.others.iter().collect::<Vec<_>>(),
+            namesake: self.namesake.as_deref(),
+            material: &material,
+            crds: self.crds.as_deref(),
+            facts: &self.facts(),
+            kubeconfig: self.kubeconfig.as_deref(),
+            host: &host,
+            plane: &plane,
+        })
+    }
+
+    pub fn apply(&mut self, action: &Action) {
+        match action {
+            Action::AddFinalizer => self.object.metadata.finalizers = Some(vec![finalizer::KARMADA.to_owned()]),
+            Action::RemoveFinalizer => self.object.metadata.finalizers = None,
+            Action::MakeKeys => self.keys = true,
+            Action::IssueCertificates(leaves) => {
+                self.issued = leaves.clone();
+                self.issues += 1;
+                self.renewal_due = false;
+            }
+            Action::MakeKubeconfig { server } => self.kubeconfig = Some(server.clone()),
+            Action::Apply { place, manifest, .. } => self.write(*place, &manifest.0),
+            Action::Delete { place, deletion } => {
+                let object = &deletion.object;
+                self.log.push(format!("delete {} {}", object.kind, object.name));
+                let key = (object.kind.clone(), object.namespace.clone().unwrap_or_default(), object.name.clone());
+                let at = if *place == Place::Host { &mut self.host } else { &mut self.plane };
+                assert_eq!(at.get(&key).map(|live| live["metadata"]["uid"].clone()), Some(json!(deletion.uid)));
+                at.remove(&key);
+                self.applied.remove(&(*place, key));
+            }
+        }
+    }
+
+    fn write(&mut self, place: Place, manifest: &Value) {
+        let key = Self::key(manifest);
+        self.log.push(format!("apply {} {}", key.0, key.2));
+        self.made += 1;
+        let at = if place == Place::Host { &mut self.host } else { &mut self.plane };
+        let old = at.get(&key).cloned();
+        let mut live = manifest.clone();
+        let uid = old.as_ref().map_or(json!(format!("uid-{}", self.made)), |old| old["metadata"]["uid"].clone());
+        live["metadata"]["uid"] = uid;
+        if let Some(old) = old {
+            let changed = i64::from(old["spec"] != manifest["spec"]);
+            live["metadata"]["generation"] = json!(old["metadata"]["generation"].as_i64().unwrap_or(1) + changed);
+            live["status"] = old["status"].clone();
+        }
+        if key.0 == "Service" && place == Place::Host {
+            live["spec"]["clusterIP"] = json!("10.0.0.9");
+            let is_free = live["spec"]["ports"][0]["nodePort"].is_null();
+            if live["spec"]["type"] == "NodePort" && is_free {
+                live["spec"]["ports"][0]["nodePort"] = json!(31443);
+            }
+        }
+        at.insert(key.clone(), live);
+        self.applied.insert((place, key), manifest.clone());
+    }
+
+    /// Controllers do what is theirs.
+    pub fn tick(&mut self) {
+        for ((kind, _, name), live) in &mut self.host {
+            let replicas = live["spec"]["replicas"].as_i64().unwrap_or_default();
+            let generation = live["metadata"]["generation"].as_i64().unwrap_or(1);
+            match kind.as_str() {
+                "Deployment" | "StatefulSet" if !self.stuck.contains(name) => {
+                    live["metadata"]["generation"] = json!(generation);
+                    live["status"] = json!({
+                        "observedGeneration": generation, "replicas": replicas, "updatedReplicas": replicas,
+                        "availableReplicas": replicas, "readyReplicas": replicas,
+                    });
+                }
+                "Service" if live["spec"]["type"] == "LoadBalancer" => {
+                    live["status"] = json!({ "loadBalancer": { "ingress": [{ "ip": "192.0.2.7" }] } });
+                }
+                _ => {}
+            }
+        }
+        for ((kind, _, _), live) in &mut self.plane {
+            let types: &[&str] = match kind.as_str() {
+                "CustomResourceDefinition" => &["NamesAccepted", "Established"],
+                "APIService" => &["Available"],
+                _ => &[],
+            };
+            if !types.is_empty() {
+                let conditions: Vec<Value> = types
+                    .iter()
+                    .map(|type_| json!({ "type": type_, "status": "True", "reason": "", "message": "" }))
+                    .collect();
+                live["status"] = json!({ "conditions": conditions });
+            }
+        }
+    }
+
+    /// Whatever an act needs that comes before it.
+    pub fn check(&self, action: &Action) {
+        let Action::Apply { place, object, manifest, .. } = action else { return };
+        let wanted = self.wanted();
+        let found = wanted.iter().find(|one| one.place == *place && one.manifest == **manifest);
+        let stage = found.map(|one| one.stage).expect("what is applied is wanted");
+        for before in wanted.iter().filter(|one| one.stage < stage) {
+            let live = self.at(before.place).get(&Self::key(&before.manifest.0));
+            let live = live.unwrap_or_else(|| panic!("{object} is applied before {}", before.object));
+            let says_so = ["Deployment", "StatefulSet", "CustomResourceDefinition", "APIService"];
+            let works = !says_so.contains(&before.object.kind.as_str()) || health(live) == Health::Healthy;
+            assert!(works, "{object} is applied before {} works", before.object);
+        }
+        // The rules that matter most, each by itself.
+        let is_configuration = object.kind.ends_with("WebhookConfiguration");
+        let webhook_works = self.is_healthy(Place::Host, "Deployment", "k1-webhook");
+        assert!(!is_configuration || webhook_works, "{object} before the webhook works");
+        let is_asked = self.find(Place::Plane, "ValidatingWebhookConfiguration", "validating-config").is_some();
+        let controls = ["k1-controller-manager", "k1-scheduler"].contains(&object.name.as_str());
+        assert!(!controls || object.kind != "Deployment" || is_asked, "{object} before the webhook is asked");
+    }
+
+    /// Plays until nothing is left to do; how many turns it took.
+    pub fn settle(&mut self) -> usize {
+        for turn in 0..120 {
+            let planned = self.plan();
+            self.object.status = Some(planned.status);
+            if planned.actions.is_empty() {
+                let before = (self.host.clone(), self.plane.clone());
+                self.tick();
+                let again = self.plan();
+                self.object.status = Some(again.status);
+                if again.actions.is_empty() && (&self.host, &self.plane) == (&before.0, &before.1) {
+                    return turn;
+                }
+                continue;
+            }
+            for action in &planned.actions {
+                self.check(action);
+                self.apply(action);
+            }
+        }
+        panic!("it has not come to rest; the last was {:?}", self.log.iter().rev().take(8).collect::<Vec<_>>());
+    }
+
+    pub fn condition(&self, type_: &str) -> (String, String, String) {
+        let conditions = &self.object.status.as_ref().unwrap().conditions;
+        let found = crds::conditions::find(conditions, type_).unwrap();
+        (found.status.clone(), found.reason.clone(), found.message.clone())
+    }
+
+    pub fn is_ready(&self) -> bool {
+        self.condition("Ready").0 == "True"
+    }
+
+    /// What there is, without what the server adds.
+    pub fn shape(&self) -> Vec<(Place, Key, Value)> {
+        self.applied.iter().map(|((place, key), manifest)| (*place, key.clone(), manifest.clone())).collect()
+    }
+}
+
+/// One that has come to rest.
+pub fn settled(more: &str) -> World {
+    let mut world = World::new(plane(more));
+    if more.contains("external") {
+        let files =
+            ["ca.crt", "tls.crt", "tls.key"].map(|name| (name.to_owned(), format!("given {name}").into_bytes()));
+        world.sources.insert("etcd-client".to_owned(), Files(files.into()));
+    }
+    if more.contains("pullSecretRefs") {
+        let files = [(".dockerconfigjson".to_owned(), b"{}".to_vec())];
+        world.sources.insert("registry".to_owned(), Files(files.into()));
+    }
+    if more.contains("hostClusterRef") {
+        let cluster = "{apiVersion: clusterwright.dev/v1alpha1, kind: Cluster, metadata: {name: host-a, namespace: fleet}, spec: {kubeconfigRef: {name: x}}}";
+        world.host_cluster = Some(serde_yaml::from_str(cluster).unwrap());
+    }
+    world.settle();
+    world
+}
