@@ -16,6 +16,7 @@ use crate::client;
 use crate::error::{Error, ResultExt};
 use crate::events::Events;
 use crate::karmada_deployment::definitions::Definitions;
+use crate::karmada_deployment::follow::Following;
 use crate::karmada_deployment::planes::Planes;
 use crate::leader::{Clock, Election, Gate, Standing};
 use crate::metrics::Metrics;
@@ -46,6 +47,8 @@ pub struct Context {
     pub(crate) bundles: Bundles,
     /// The planes that can be reached.
     pub(crate) planes: Planes,
+    /// What was made for planes, and is watched.
+    pub(crate) following: Following,
     /// The CustomResourceDefinitions of planes.
     pub(crate) definitions: Definitions,
     /// When messages may be written.
@@ -63,14 +66,20 @@ pub struct Context {
 }
 
 impl Context {
-    /// Connects to the metadata cluster: from inside a Pod, or by `KUBECONFIG`. The sender stops everything; nothing is
-    /// written before the election is won.
-    pub async fn connect(settings: Settings) -> Result<(Arc<Self>, watch::Sender<bool>, Election), Error> {
-        let times = settings.lease_times()?;
-        let mut config = kube::Config::infer().await.map_err(|source| Error::Failed {
+    /// Where the metadata cluster is: from inside of a Pod, or by `KUBECONFIG`.
+    pub async fn find_metadata_cluster() -> Result<kube::Config, Error> {
+        kube::Config::infer().await.map_err(|source| Error::Failed {
             action: "find the metadata cluster (in-cluster, or by KUBECONFIG)".into(),
             source: Box::new(source),
-        })?;
+        })
+    }
+
+    /// Connects to the metadata cluster. The sender stops everything; nothing is written before the election is won.
+    pub fn connect(
+        mut config: kube::Config,
+        settings: Settings,
+    ) -> Result<(Arc<Self>, watch::Sender<bool>, Election), Error> {
+        let times = settings.lease_times()?;
         config.connect_timeout = Some(Duration::from_secs(10));
         config.write_timeout = Some(Duration::from_secs(30));
         config.default_retry = false;
@@ -125,6 +134,7 @@ impl Context {
             kinds: Kinds::default(),
             bundles: Bundles::default(),
             planes: Planes::default(),
+            following: Following::default(),
             definitions: Definitions::default(),
             log_tries: Tries::default(),
             events,

@@ -2,9 +2,11 @@
 //! certificates, and applies what it consists of.
 
 pub(crate) mod definitions;
+pub(crate) mod follow;
 mod host;
 mod look;
 mod material;
+mod neighbours;
 mod pki_owner;
 mod plane;
 pub(crate) mod planes;
@@ -15,7 +17,6 @@ use crds::names::{certificates_secret, condition, finalizer};
 use crds::{Cluster, Conditions, KarmadaDeployment, KarmadaDeploymentStatus, ObjectExt, Reason};
 use futures::{StreamExt, stream};
 use jiff::Timestamp;
-use kube::runtime::reflector::ObjectRef;
 use plan::addon::Problem;
 use plan::cluster_addon::State;
 use plan::cluster_addon::documents::Document;
@@ -34,6 +35,8 @@ use crate::objects::{Failure, Objects};
 use crate::pki::leaves;
 use crate::reconcile::{PlanOf, Reconcile, now};
 use crate::{execute, kubeconfig, live, pki};
+use material::Secrets;
+use neighbours::{host_cluster, hosted, namesake, others, rivals};
 use pki_owner::{ADMINISTRATOR, pki_owner, row};
 
 /// Starts the controller.
@@ -56,26 +59,9 @@ pub fn spawn(ctx: &Arc<Context>, tasks: &mut JoinSet<()>) {
         .watches_shared_stream(cache.karmada_deployments.changes(), move |gone: Arc<KarmadaDeployment>| {
             rivals(&of_other, &gone)
         })
-        .reconcile_on(contact);
+        .reconcile_on(contact)
+        .reconcile_on(ctx.following.changes());
     tasks.spawn(controller::run::<Observation>(ctx.clone(), controller));
-}
-
-/// Those that run on this Cluster, or have its name.
-fn hosted(ctx: &Context, namespace: &str, cluster: &str) -> Vec<ObjectRef<KarmadaDeployment>> {
-    let is_hosted = |object: &KarmadaDeployment| {
-        let host = object.spec.host_cluster_ref.as_ref();
-        object.name() == cluster || host.is_some_and(|host| host.name == cluster)
-    };
-    controller::references(&ctx.cache.karmada_deployments.list(namespace, is_hosted))
-}
-
-/// Those that may wait for what one has that is gone: a namespace, an etcd.
-fn rivals(ctx: &Context, gone: &KarmadaDeployment) -> Vec<ObjectRef<KarmadaDeployment>> {
-    let cache = &ctx.cache.karmada_deployments;
-    match cache.get(gone.namespace(), gone.name()) {
-        Some(_) => Vec::new(),
-        None => controller::references(&cache.everywhere()),
-    }
 }
 
 /// What is known of a KarmadaDeployment.
@@ -125,16 +111,6 @@ impl Observation {
     }
 }
 
-/// What has the name, and whose Secrets would have the names of the plane's.
-fn namesake(ctx: &Context, object: &KarmadaDeployment) -> Option<String> {
-    let (namespace, name) = (object.namespace(), object.name());
-    let deployment = ctx.cache.cluster_deployments.get(namespace, name);
-    let cluster = ctx.cache.clusters.get(namespace, name);
-    deployment
-        .map(|deployment| format!("ClusterDeployment {}", deployment.name()))
-        .or_else(|| cluster.map(|cluster| format!("Cluster {}", cluster.name())))
-}
-
 impl Reconcile for Observation {
     type Object = KarmadaDeployment;
     type Action = Action;
@@ -144,32 +120,31 @@ impl Reconcile for Observation {
         if is_deleting && !object.has_finalizer(finalizer::KARMADA) {
             return Ok(None);
         }
-        let (cache, now) = (&ctx.cache, now());
-        let host_cluster = object.spec.host_cluster_ref.as_ref();
-        let host_cluster = host_cluster.and_then(|host| cache.clusters.get(object.namespace(), &host.name));
-        let mut others = cache.karmada_deployments.everywhere();
-        others.retain(|other| other.uid() != object.uid());
+        let now = now();
         let on_host = host::objects(ctx, &object);
         let facts = match &on_host {
             Some(objects) => host::facts(objects, &object).await,
             None => Ok(HostFacts::default()),
         };
-        let secrets = material::read(ctx, &object, facts.as_ref().unwrap_or(&HostFacts::default()), now).await?;
+        let known = facts.clone().unwrap_or_default();
+        let secrets = match material::read(ctx, &object, &known, now).await {
+            // Keys that cannot be read hold no deletion up.
+            Err(_) if is_deleting => Secrets::default(),
+            read => read?,
+        };
         let definitions = match is_deleting {
             true => Err(Problem { reason: Reason::Deleting, message: "it is being deleted".into() }),
             false => definitions::read(ctx, &object).await?,
         };
+        let documents = definitions.as_ref().map(|documents| documents.as_slice()).unwrap_or_default();
         let wanted = match is_deleting {
             true => Vec::new(),
-            false => {
-                let documents = definitions.as_ref().map(|documents| documents.as_slice()).unwrap_or_default();
-                wanted(&object, &secrets.material, documents)
-            }
+            false => wanted(&object, &secrets.material, documents),
         };
         let host = match (&on_host, &facts) {
             (None, _) => Contact::NotMade,
             (Some(_), Err(why)) => Contact::Lost(why.clone()),
-            (Some(objects), Ok(_)) => host::look(objects, &object, &wanted).await,
+            (Some(objects), Ok(_)) => host::look(ctx, objects, &object, &wanted).await,
         };
         let checked = secrets.kubeconfig.as_ref().map(|kept| &kept.checked);
         let in_plane = checked.filter(|_| !is_deleting).map(|checked| plane::objects(ctx, &object, checked));
@@ -178,16 +153,15 @@ impl Reconcile for Observation {
             None => Contact::NotMade,
             Some(objects) => plane::look(ctx, objects, &object, &wanted, now).await,
         };
-        let kubeconfig = secrets.kubeconfig.filter(|kept| kept.lasts).map(|kept| kept.checked.server);
         Ok(Some(Self {
             now,
-            host_cluster,
-            others,
+            host_cluster: host_cluster(ctx, &object),
+            others: others(ctx, &object),
             namesake: namesake(ctx, &object),
             material: secrets.material,
             definitions,
-            facts: facts.unwrap_or_default(),
-            kubeconfig,
+            facts: known,
+            kubeconfig: secrets.kubeconfig.filter(|kept| kept.lasts).map(|kept| kept.checked.server),
             host,
             plane,
             on_host,
@@ -246,6 +220,7 @@ impl Reconcile for Observation {
             Action::AddFinalizer => execute::add_finalizer(ctx, &*self.object, finalizer::KARMADA).await,
             Action::RemoveFinalizer => {
                 ctx.planes.forget(self.object.uid());
+                ctx.following.forget(self.object.uid());
                 execute::remove_finalizer(ctx, &*self.object, finalizer::KARMADA).await
             }
             Action::MakeKeys => pki::make(ctx, &owner(), &Default::default(), self.now).await,

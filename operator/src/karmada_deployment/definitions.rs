@@ -1,10 +1,11 @@
 //! A plane's CustomResourceDefinitions, out of the bundle. They are many and long, and always the same of one file:
 //! parsed once, they are kept.
 
+mod kept;
+
 use std::sync::Arc;
 
 use crds::{KarmadaDeployment, ObjectExt, Reason};
-use parking_lot::Mutex;
 use plan::addon::Problem;
 use plan::addon::bundle::{EntryKind, EntryWanted};
 use plan::cluster_addon::documents::{Document, in_order, parse};
@@ -13,28 +14,9 @@ use plan::karmada_deployment::DEFINITIONS_ENTRY;
 use crate::addon::bundle::{Access, entry};
 use crate::context::Context;
 use crate::error::Error;
+pub(crate) use kept::Definitions;
 
-/// Files that are kept parsed: planes of a few versions.
-const MOST: usize = 4;
 const FIELD: &str = "spec.crds";
-
-/// The documents of a file, by its SHA-256; clones are the same.
-#[derive(Clone, Default)]
-pub(crate) struct Definitions(Arc<Mutex<Vec<(String, Arc<Vec<Document>>)>>>);
-
-impl Definitions {
-    fn find(&self, sha256: &str) -> Option<Arc<Vec<Document>>> {
-        self.0.lock().iter().find(|(known, _)| known == sha256).map(|(_, documents)| documents.clone())
-    }
-
-    fn keep(&self, sha256: String, documents: Arc<Vec<Document>>) {
-        let mut kept = self.0.lock();
-        if kept.len() >= MOST {
-            kept.remove(0);
-        }
-        kept.push((sha256, documents));
-    }
-}
 
 /// The definitions of the plane's version; or why they cannot be had.
 pub(super) async fn read(

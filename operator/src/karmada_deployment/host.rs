@@ -41,9 +41,17 @@ pub(super) async fn facts(objects: &Objects, object: &KarmadaDeployment) -> Resu
 }
 
 /// Looks at all that is wanted there, and at all that was made there.
-pub(super) async fn look(objects: &Objects, object: &KarmadaDeployment, wanted: &[Wanted]) -> Contact<HostSeen> {
+pub(super) async fn look(
+    ctx: &Context,
+    objects: &Objects,
+    object: &KarmadaDeployment,
+    wanted: &[Wanted],
+) -> Contact<HostSeen> {
     match seen(objects, object, wanted).await {
-        Ok(seen) => Contact::Made(seen),
+        Ok(seen) => {
+            ctx.following.follow(object, Place::Host, objects).await;
+            Contact::Made(seen)
+        }
         Err(why) => Contact::Lost(why),
     }
 }

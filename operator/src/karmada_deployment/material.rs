@@ -22,6 +22,7 @@ const PKI: &str = "pki.";
 const ENCRYPTION: &str = "encryption.key";
 
 /// What was read.
+#[derive(Default)]
 pub(super) struct Secrets {
     pub material: Material,
     /// The administrator's kubeconfig, if it is there.

@@ -36,7 +36,10 @@ pub(super) async fn look(
     now: Timestamp,
 ) -> Contact<PlaneSeen> {
     match seen(ctx, objects, object, wanted, now).await {
-        Ok(seen) => Contact::Made(seen),
+        Ok(seen) => {
+            ctx.following.follow(object, Place::Plane, objects).await;
+            Contact::Made(seen)
+        }
         Err(why) => Contact::Lost(why),
     }
 }
