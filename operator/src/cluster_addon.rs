@@ -1,23 +1,21 @@
 //! ClusterAddon: looks at the objects of an Addon on one cluster, applies them, and removes what is wanted no more.
 
 mod charts;
-pub(crate) mod kinds;
 mod look;
-mod news;
-mod objects;
+pub(crate) mod news;
 mod release;
 mod wanted;
 
 use std::sync::Arc;
 
 use crds::addon::AddonDeletionPolicy;
-use crds::names::{condition, finalizer};
+use crds::names::{ADDON_FIELD_MANAGER, condition, finalizer};
 use crds::{Addon, Cluster, ClusterAddon, ClusterAddonStatus, Conditions, ObjectExt};
 use futures::{StreamExt, stream};
 use jiff::Timestamp;
 use kube::runtime::reflector::ObjectRef;
 use plan::cluster_addon::chart::ChartSeen;
-use plan::cluster_addon::{Action, Contact, Observed, State, Trial, Wanted};
+use plan::cluster_addon::{Action, Contact, Observed, State, Wanted};
 use plan::transitions::transitions;
 use tokio::task::JoinSet;
 
@@ -26,11 +24,11 @@ use crate::cache::refs;
 use crate::context::Context;
 use crate::controller;
 use crate::error::Error;
+use crate::objects::{Failure, Objects, Server};
 use crate::reconcile::{PlanOf, Reconcile, now};
 use crate::remote::Key;
 use crate::{execute, live};
 use news::News;
-use objects::{Failure, Objects};
 use wanted::wanted;
 
 /// Starts the controller.
@@ -112,7 +110,8 @@ impl Reconcile for Observation {
         };
         let key = Key::new(&namespace, &name);
         let client = ctx.remote.client(&namespace, &name).filter(|_| needs_contact && cluster.is_some());
-        let objects = client.map(|client| Objects::new(client, key, ctx.kinds.clone()));
+        let objects =
+            client.map(|client| Objects::new(client, Server::Cluster(key), ctx.kinds.clone(), ADDON_FIELD_MANAGER));
         let has_release = object.status.as_ref().is_some_and(|status| status.release.is_some());
         let chart = match (&cluster, matches!(wanted, Wanted::Chart(_)) || has_release) {
             (Some(cluster), true) if objects.is_some() => charts::seen(ctx, &object, addon.as_deref(), cluster).await?,
@@ -199,12 +198,7 @@ impl Reconcile for Observation {
             }
             Action::Apply { index, object, manifest, force } => {
                 let Some(objects) = &self.objects else { return Ok(()) };
-                let state = match objects.apply(object, manifest, *force).await {
-                    Ok(live) => State::There { live: Box::new(live), trial: Trial::Same },
-                    Err(Failure::Conflicts(conflicts)) => State::Conflicting(conflicts),
-                    Err(Failure::Refused(why)) => State::Refused(why),
-                    Err(Failure::Lost(why)) => return Err(Failure::lost(&format!("apply {object}"), why)),
-                };
+                let state = objects.apply(object, manifest, *force).await?;
                 self.see(*index, state);
                 Ok(())
             }

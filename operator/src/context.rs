@@ -13,11 +13,14 @@ use tower::util::MapRequestLayer;
 use crate::addon::bundle::Bundles;
 use crate::cache::{Cache, Source};
 use crate::client;
-use crate::cluster_addon::kinds::Kinds;
 use crate::error::{Error, ResultExt};
 use crate::events::Events;
+use crate::karmada_deployment::definitions::Definitions;
+use crate::karmada_deployment::follow::Following;
+use crate::karmada_deployment::planes::Planes;
 use crate::leader::{Clock, Election, Gate, Standing};
 use crate::metrics::Metrics;
+use crate::objects::kinds::Kinds;
 use crate::pace::Pace;
 use crate::remote::Registry;
 use crate::settings::Settings;
@@ -42,6 +45,12 @@ pub struct Context {
     pub(crate) kinds: Kinds,
     /// What was read of artifact bundles.
     pub(crate) bundles: Bundles,
+    /// The planes that can be reached.
+    pub(crate) planes: Planes,
+    /// What was made for planes, and is watched.
+    pub(crate) following: Following,
+    /// The CustomResourceDefinitions of planes.
+    pub(crate) definitions: Definitions,
     /// When messages may be written.
     pub(crate) pace: Pace,
     /// Logs of Pods that could not be read.
@@ -57,14 +66,20 @@ pub struct Context {
 }
 
 impl Context {
-    /// Connects to the metadata cluster: from inside a Pod, or by `KUBECONFIG`. The sender stops everything; nothing is
-    /// written before the election is won.
-    pub async fn connect(settings: Settings) -> Result<(Arc<Self>, watch::Sender<bool>, Election), Error> {
-        let times = settings.lease_times()?;
-        let mut config = kube::Config::infer().await.map_err(|source| Error::Failed {
+    /// Where the metadata cluster is: from inside of a Pod, or by `KUBECONFIG`.
+    pub async fn find_metadata_cluster() -> Result<kube::Config, Error> {
+        kube::Config::infer().await.map_err(|source| Error::Failed {
             action: "find the metadata cluster (in-cluster, or by KUBECONFIG)".into(),
             source: Box::new(source),
-        })?;
+        })
+    }
+
+    /// Connects to the metadata cluster. The sender stops everything; nothing is written before the election is won.
+    pub fn connect(
+        mut config: kube::Config,
+        settings: Settings,
+    ) -> Result<(Arc<Self>, watch::Sender<bool>, Election), Error> {
+        let times = settings.lease_times()?;
         config.connect_timeout = Some(Duration::from_secs(10));
         config.write_timeout = Some(Duration::from_secs(30));
         config.default_retry = false;
@@ -118,6 +133,9 @@ impl Context {
             remote: Registry::new(gate.clone()),
             kinds: Kinds::default(),
             bundles: Bundles::default(),
+            planes: Planes::default(),
+            following: Following::default(),
+            definitions: Definitions::default(),
             log_tries: Tries::default(),
             events,
             gate,

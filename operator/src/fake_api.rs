@@ -2,6 +2,7 @@
 //! knows no schema and runs no controller; what a cluster would do, the test does by [`FakeApi::edit`].
 
 mod apply;
+mod discovery;
 mod eviction;
 mod state;
 mod target;
@@ -207,6 +208,9 @@ impl FakeApi {
 
     fn answer(&self, method: &Method, uri: &str, body: Value) -> (StatusCode, Value) {
         let (path, query) = uri.split_once('?').unwrap_or((uri, ""));
+        if let Some(kinds) = discovery::kinds(path).filter(|_| *method == Method::GET) {
+            return (StatusCode::OK, kinds);
+        }
         let Some(target) = Target::parse(path) else {
             return status(404, "NotFound");
         };
@@ -220,6 +224,9 @@ impl FakeApi {
         }
         if *method == Method::GET {
             return state.read(&target, query);
+        }
+        if query.contains("dryRun=All") {
+            return state.clone().write(method, &target, query, body);
         }
         if target.plural == "events" {
             return state.write(method, &target, query, body);

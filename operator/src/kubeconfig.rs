@@ -18,7 +18,7 @@ use crate::execute;
 use crate::pki::authority::Leaf;
 use crate::pki::certificate::Certificate;
 use crate::pki::{Certified, Pki, PkiError, PkiOwner};
-use check::check;
+use check::{Checked, check};
 
 /// Who administers, as the API server of a kubeconfig sees them: in the group `system:masters`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,19 +95,42 @@ impl Administrator {
     }
 }
 
+/// A kubeconfig as it is kept.
+pub struct Kept {
+    /// What a client is made from.
+    pub checked: Checked,
+    /// Whether it is one that was made from these keys, and its certificate is not to be renewed.
+    pub lasts: bool,
+}
+
+/// The administrator's kubeconfig that is there; none: there is none that can be used.
+pub async fn read(ctx: &Context, owner: &PkiOwner, pki: &Pki, now: Timestamp) -> Result<Option<Kept>, Error> {
+    let name = owner.kubeconfig_secret();
+    let Some(found) = owner.find(ctx, &name).await? else { return Ok(None) };
+    owner.check(&found).doing(|| format!("use Secret {name}"))?;
+    let data = found.data.as_ref().and_then(|data| data.get(KUBECONFIG_KEY));
+    let policy = owner.renewal;
+    let checked = data.and_then(|data| check(std::str::from_utf8(&data.0).ok()?).ok());
+    Ok(checked.map(|checked| Kept { lasts: is_of(&checked, pki, |end| !policy.is_due(end, now)), checked }))
+}
+
 fn still_good(data: &ByteString, pki: &Pki, server: &str, policy: RenewalPolicy, now: Timestamp) -> bool {
-    let Ok(checked) = std::str::from_utf8(&data.0).map_err(drop).and_then(|text| check(text).map_err(drop)) else {
-        return false;
-    };
+    let checked = std::str::from_utf8(&data.0).ok().and_then(|text| check(text).ok());
+    let ends_late = |end: Timestamp| !policy.is_worth_a_new_one(end, now);
+    checked.is_some_and(|checked| checked.server == server && is_of(&checked, pki, ends_late))
+}
+
+/// Whether it trusts these authorities, and has a certificate of theirs that ends late.
+fn is_of(checked: &Checked, pki: &Pki, ends_late: impl Fn(Timestamp) -> bool) -> bool {
     let Ok(authority) = pki.authority(Subject::Ca) else { return false };
     let Ok(ours) = Certificate::parse("the authority", authority.signer().certificate()) else {
         return false;
     };
-    checked.server == server
-        && checked.authority_pem.as_deref() == Some(authority.trusted().as_str())
-        && checked.client.is_some_and(|client| {
-            client.is_signed_by(&ours) && client.not_after().is_ok_and(|end| !policy.is_worth_a_new_one(end, now))
-        })
+    checked.authority_pem.as_deref() == Some(authority.trusted().as_str())
+        && checked
+            .client
+            .as_ref()
+            .is_some_and(|client| client.is_signed_by(&ours) && client.not_after().is_ok_and(ends_late))
 }
 
 #[cfg(test)]

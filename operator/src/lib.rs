@@ -27,6 +27,7 @@ pub(crate) mod fake_api;
 pub mod health;
 pub mod host;
 pub mod host_pool;
+pub mod karmada_deployment;
 pub mod kubeconfig;
 pub mod leader;
 pub mod live;
@@ -34,6 +35,7 @@ pub mod machine;
 pub mod machine_request;
 pub mod machine_set;
 pub mod metrics;
+mod objects;
 mod owned;
 mod pace;
 mod permission;
@@ -71,15 +73,25 @@ const PASSES_END: Duration = Duration::from_secs(20);
 pub fn run(settings: Settings) -> Result<(), Error> {
     let runtime =
         tokio::runtime::Builder::new_multi_thread().enable_all().build().doing(|| "start the runtime".into())?;
-    let ended = runtime.block_on(serve(settings));
+    let ended = runtime.block_on(async {
+        let asked_to_stop = stop_signal()?;
+        serve(Context::find_metadata_cluster().await?, settings, spawn_controllers, asked_to_stop).await
+    });
     // Nothing that still runs is waited for.
     runtime.shutdown_background();
     ended
 }
 
-async fn serve(settings: Settings) -> Result<(), Error> {
-    let mut asked_to_stop = std::pin::pin!(stop_signal()?);
-    let (ctx, stop, mut election) = Context::connect(settings).await?;
+/// Leads with these controllers in the metadata cluster that this configuration leads to: until asked to stop, or until
+/// another operator leads.
+pub async fn serve(
+    metadata_cluster: kube::Config,
+    settings: Settings,
+    controllers: impl FnOnce(&Arc<Context>, &mut JoinSet<()>),
+    asked_to_stop: impl Future<Output = ()>,
+) -> Result<(), Error> {
+    let mut asked_to_stop = std::pin::pin!(asked_to_stop);
+    let (ctx, stop, mut election) = Context::connect(metadata_cluster, settings)?;
     tokio::spawn(health::listen(ctx.clone()).await?);
     if let Some(scraped) = scrape::listen(ctx.clone()).await? {
         tokio::spawn(scraped);
@@ -93,7 +105,7 @@ async fn serve(settings: Settings) -> Result<(), Error> {
         }
     }
     let mut tasks = JoinSet::new();
-    spawn_controllers(&ctx, &mut tasks);
+    controllers(&ctx, &mut tasks);
     ctx.follow(&mut tasks);
     if let Some(lease) = election.lease().cloned() {
         let (ctx, note) = (ctx.clone(), format!("{} leads", election.me()));

@@ -104,13 +104,12 @@ impl Registry {
 
     /// The client that this kubeconfig makes: the one there is, or a new one in place of an older kubeconfig's.
     pub(crate) fn connect(&self, cluster: &Key, checked: &Checked) -> Result<Client, Error> {
-        let text = serde_json::to_vec(&checked.kubeconfig).doing(|| "read the kubeconfig".into())?;
-        let fingerprint: [u8; 32] = Sha256::digest(&text).into();
+        let fingerprint = fingerprint(checked)?;
         let known = |entry: &&Entry| entry.fingerprint == fingerprint;
         if let Some(entry) = self.entries.lock().get(cluster).filter(known) {
             return Ok(entry.client.clone());
         }
-        let client = client_of(checked, &cluster.name, &self.gate)?;
+        let client = client_of(checked, &format!("cluster {}", cluster.name), &self.gate)?;
         let entry = Entry::new(fingerprint, client.clone());
         self.entries.lock().insert(cluster.clone(), entry);
         Ok(client)
@@ -222,9 +221,15 @@ impl Registry {
     }
 }
 
-/// A client that gives up soon, does not retry by itself, and writes while the gate is open.
-fn client_of(checked: &Checked, cluster: &str, gate: &Gate) -> Result<Client, Error> {
-    let doing = || format!("make a client of cluster {cluster}");
+/// Another one of another kubeconfig.
+pub(crate) fn fingerprint(checked: &Checked) -> Result<[u8; 32], Error> {
+    let text = serde_json::to_vec(&checked.kubeconfig).doing(|| "read the kubeconfig".into())?;
+    Ok(Sha256::digest(&text).into())
+}
+
+/// A client of what messages call so, which gives up soon, does not retry by itself, and writes while the gate is open.
+pub(crate) fn client_of(checked: &Checked, title: &str, gate: &Gate) -> Result<Client, Error> {
+    let doing = || format!("make a client of {title}");
     let mut config = Config::try_from(checked.kubeconfig.clone())
         .map_err(|source| Error::Failed { action: doing(), source: Box::new(source) })?;
     config.connect_timeout = Some(CONNECT_TIMEOUT);

@@ -88,11 +88,12 @@ impl ApiServer {
 
     /// A client with all rights, for the runtime that asks.
     fn with(processes: Arc<Processes>) -> Result<Self> {
-        let mut config = Config::new(processes.url().parse()?);
-        // It signs its certificate itself, anew each time, and nobody but this machine can be on the other end.
-        config.accept_invalid_certs = true;
-        config.auth_info.token = Some(processes.token.clone().into());
-        Ok(Self { client: Client::try_from(config)?, processes })
+        Ok(Self { client: Client::try_from(processes.config()?)?, processes })
+    }
+
+    /// What a client with all rights is made from.
+    pub fn config(&self) -> Result<Config> {
+        self.processes.config()
     }
 
     /// A client with all rights.
@@ -102,8 +103,12 @@ impl ApiServer {
 
     async fn install(&self) -> Result<()> {
         self.answers().await?;
+        self.define(crds::manifests::all().into_iter().chain(crds::manifests::to_come()).collect()).await
+    }
+
+    /// Installs these definitions, and waits until what they define is served.
+    pub async fn define(&self, definitions: Vec<CustomResourceDefinition>) -> Result<()> {
         let api: Api<CustomResourceDefinition> = Api::all(self.client());
-        let definitions: Vec<_> = crds::manifests::all().into_iter().chain(crds::manifests::to_come()).collect();
         for definition in &definitions {
             let name = definition.metadata.name.clone().unwrap_or_default();
             let created = api.create(&PostParams::default(), definition).await;
@@ -306,6 +311,14 @@ impl Processes {
         format!("https://{}", SocketAddr::new(self.address, self.port))
     }
 
+    fn config(&self) -> Result<Config> {
+        let mut config = Config::new(self.url().parse()?);
+        // It signs its certificate itself, anew each time, and nobody but this machine can be on the other end.
+        config.accept_invalid_certs = true;
+        config.auth_info.token = Some(self.token.clone().into());
+        Ok(config)
+    }
+
     /// Starts the API server itself.
     fn serve(&self) -> Result<()> {
         let programs = Programs::from_env(&Cache::from_env());
@@ -386,7 +399,7 @@ fn token_of(user: &str) -> String {
 }
 
 /// The address that this machine has for others. Nothing is sent.
-fn own_address() -> Result<IpAddr> {
+pub fn own_address() -> Result<IpAddr> {
     let socket = UdpSocket::bind("0.0.0.0:0").and_then(|socket| {
         socket.connect("192.0.2.1:9")?;
         socket.local_addr()

@@ -17,7 +17,7 @@ use download::Server;
 pub(crate) use kept::Bundles;
 
 /// Where the login and the authorities of a bundle's server are.
-pub(super) struct Access<'a> {
+pub(crate) struct Access<'a> {
     pub namespace: &'a str,
     /// The field that has `caRef` and `credentialsRef`.
     pub field: &'static str,
@@ -26,7 +26,7 @@ pub(super) struct Access<'a> {
 }
 
 /// The entry that is asked for, and its file where that is asked for, too; or why it is not to be had.
-pub(super) async fn entry(
+pub(crate) async fn entry(
     ctx: &Context,
     access: &Access<'_>,
     wanted: &EntryWanted,

@@ -4,7 +4,8 @@
 use crds::names::{condition, label};
 use crds::{
     Addon, BackupStorage, Cluster, ClusterAddon, ClusterDeployment, Conditions, EtcdBackup, EtcdBackupSchedule,
-    EtcdRestore, Host, HostPool, Machine, MachineRequest, MachineSet, PlaybookRun, RemediationPolicy,
+    EtcdRestore, Host, HostPool, KarmadaDeployment, Machine, MachineRequest, MachineSet, PlaybookRun,
+    RemediationPolicy,
 };
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::Pod;
@@ -62,6 +63,7 @@ impl Indexed for RemediationPolicy {}
 impl Indexed for BackupStorage {}
 impl Indexed for EtcdBackupSchedule {}
 impl Indexed for Job {}
+impl Indexed for KarmadaDeployment {}
 
 impl Indexed for Pod {
     fn keys(&self) -> Vec<IndexKey> {

@@ -6,13 +6,12 @@ use crds::names::ADDON_FIELD_MANAGER;
 use futures::{StreamExt, TryStreamExt, stream};
 use plan::cluster_addon::chart::HELM_FIELD_MANAGER;
 use plan::cluster_addon::documents::Document;
-use plan::cluster_addon::{Contact, DocumentSeen, Leftover, Seen, State, Trial, Wanted, is_same, leftovers};
+use plan::cluster_addon::{Contact, DocumentSeen, Leftover, Seen, State, Wanted, leftovers};
 
-use super::objects::{Failure, Found, Objects};
 use super::release;
+use crate::objects::look::{AT_ONCE, state};
+use crate::objects::{Failure, Found, Objects};
 
-/// Calls that are under way at once.
-const AT_ONCE: usize = 8;
 /// What objects without a namespace are put into.
 const DEFAULT_NAMESPACE: &str = "default";
 
@@ -99,22 +98,9 @@ async fn look_at(
         Ok(object) => object,
         Err(state) => return Ok(DocumentSeen { object: None, state }),
     };
-    let live = match objects.get(&object).await {
-        Ok(Found::Object(live)) => live,
-        Ok(Found::Nothing) => return Ok(DocumentSeen { object: Some(object), state: State::Missing }),
-        Ok(Found::NoKind) => return Ok(DocumentSeen { object: None, state: State::KindUnknown }),
-        Err(Failure::Lost(why)) => return Err(why),
-        Err(failure) => return Ok(DocumentSeen { object: Some(object), state: State::Refused(failure.to_string()) }),
-    };
-    let trial = match objects.try_apply(&object, &document.manifest(&object), manager).await {
-        Ok(tried) if is_same(&live, &tried, manager) => Trial::Same,
-        Ok(_) => Trial::Differs,
-        Err(Failure::Conflicts(conflicts)) => Trial::Conflicts(conflicts),
-        Err(Failure::Refused(why)) if why.contains("does not support dry run") => Trial::Unknown,
-        Err(Failure::Refused(why)) => Trial::Refused(why),
-        Err(Failure::Lost(why)) => return Err(why),
-    };
-    Ok(DocumentSeen { object: Some(object), state: State::There { live, trial } })
+    let state = state(objects, &object, &document.manifest(&object), manager).await?;
+    let object = Some(object).filter(|_| state != State::KindUnknown);
+    Ok(DocumentSeen { object, state })
 }
 
 /// What is left of an object that is wanted no more. One of a kind that is gone is gone, too.

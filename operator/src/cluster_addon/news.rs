@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 /// What was seen of each Cluster last, by namespace and name.
 #[derive(Default)]
-pub(super) struct News(Mutex<HashMap<(String, String), Value>>);
+pub(crate) struct News(Mutex<HashMap<(String, String), Value>>);
 
 impl News {
     /// Whether there is something new to decide by: one that is gone always is.

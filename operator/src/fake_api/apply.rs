@@ -1,7 +1,18 @@
-//! Server-side apply of a Node's labels, annotations and cordon: which fields a manager owns, and that what it applies
-//! no more goes.
+//! Server-side apply: who has applied an object; and of a Node's labels, annotations and cordon, which fields a manager
+//! owns, and that what it applies no more goes.
 
+use crds::names::KARMADA_FIELD_MANAGER;
 use serde_json::{Map, Value, json};
+
+/// Writes down that this manager has applied the object, of those who read it back. Which fields it owns, and what it
+/// applies no more, is not kept of such.
+pub(super) fn sign(object: &mut Value, applied: &Value, manager: &str) {
+    if manager != KARMADA_FIELD_MANAGER || applied["kind"].is_null() {
+        return;
+    }
+    let entry = json!({ "manager": manager, "operation": "Apply", "fieldsV1": {} });
+    object["metadata"]["managedFields"] = json!([entry]);
+}
 
 /// Takes away what the manager applied before and does not now, and writes down what it does.
 pub(super) fn own(node: &mut Value, applied: &Value, manager: &str) {

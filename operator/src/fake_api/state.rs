@@ -46,7 +46,11 @@ impl State {
                     (StatusCode::OK, Value::String(object["log"].as_str().unwrap_or("a log\n").to_owned()))
                 }
                 (Some(object), _) => (StatusCode::OK, object.clone()),
-                (None, _) => status(404, "NotFound"),
+                (None, _) => {
+                    let (code, mut answer) = status(404, "NotFound");
+                    answer["details"] = json!({ "name": name, "kind": target.plural });
+                    (code, answer)
+                }
             };
         }
         let prefix = match target.namespace {
@@ -85,7 +89,11 @@ impl State {
             ("POST", None) => (StatusCode::CREATED, self.create(&key, body)),
             // What has a UID is one that was there.
             ("PATCH", None) if body["metadata"]["uid"].is_string() => status(409, "Conflict"),
-            ("PATCH", None) if body["apiVersion"].is_string() => (StatusCode::CREATED, self.create(&key, body)),
+            ("PATCH", None) if body["apiVersion"].is_string() => {
+                let mut made = body.clone();
+                apply::sign(&mut made, &body, manager(query));
+                (StatusCode::CREATED, self.create(&key, made))
+            }
             (_, None) => status(404, "NotFound"),
             (_, Some(old)) if violates(&old, &body) => status(409, "Conflict"),
             ("DELETE", Some(mut old)) => {
@@ -100,9 +108,9 @@ impl State {
             }
             (_, Some(mut old)) => {
                 if target.plural == "nodes" && body["apiVersion"].is_string() {
-                    let mut pairs = query.split('&').filter_map(|pair| pair.split_once('='));
-                    let manager = pairs.find(|(of, _)| *of == "fieldManager").map(|(_, manager)| manager);
-                    apply::own(&mut old, &body, manager.unwrap_or_default());
+                    apply::own(&mut old, &body, manager(query));
+                } else if body["apiVersion"].is_string() {
+                    apply::sign(&mut old, &body, manager(query));
                 }
                 match target.sub {
                     Some("status") => merge(&mut old["status"], body["status"].clone()),
@@ -140,6 +148,11 @@ impl State {
         old["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
         self.store(key, old)
     }
+}
+
+fn manager(query: &str) -> &str {
+    let mut pairs = query.split('&').filter_map(|pair| pair.split_once('='));
+    pairs.find(|(of, _)| *of == "fieldManager").map(|(_, manager)| manager).unwrap_or_default()
 }
 
 /// True when the body names another UID or another version than the object has.

@@ -14,7 +14,10 @@ pub(super) struct Target<'a> {
 impl<'a> Target<'a> {
     pub fn parse(path: &'a str) -> Option<Self> {
         let (namespace, rest) = match path.split_once("/namespaces/") {
-            Some((_, rest)) => rest.split_once('/')?,
+            Some((_, rest)) => match rest.split_once('/') {
+                Some(parts) => parts,
+                None => return Some(Self { namespace: "", plural: "namespaces", name: Some(rest), sub: None }),
+            },
             None => {
                 let of_group = path.strip_prefix("/apis/").and_then(|rest| rest.split_once('/'));
                 let rest = of_group.map_or_else(|| path.strip_prefix("/api/"), |(_, rest)| Some(rest))?;

@@ -1,6 +1,7 @@
 //! What encrypts in a cluster's etcd: one encrypts, and while another one takes its place both decrypt. Former keys
 //! stay in the Secret of the cluster's keys, since backups of before need them; machines lose them.
 
+mod configuration;
 mod scheme;
 
 use std::collections::BTreeMap;

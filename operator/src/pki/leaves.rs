@@ -56,6 +56,33 @@ pub async fn ensure(
     Ok(wanted)
 }
 
+/// Whether all of these certificates are kept, still do and end late, and nothing is kept beside them: whether nothing
+/// would be written.
+pub fn is_complete(
+    kept: &Data,
+    pki: &Pki,
+    rows: &[LeafRow],
+    policy: RenewalPolicy,
+    now: Timestamp,
+) -> Result<bool, PkiError> {
+    let ends_late = |end: Timestamp| !policy.is_due(end, now);
+    for row in rows {
+        if good_pair(kept, pki, row, ends_late)?.is_none() {
+            return Ok(false);
+        }
+    }
+    Ok(kept.len() == 2 * rows.len())
+}
+
+/// When the first of the certificates that are kept ends; none: there are none that can be read.
+pub fn first_end(kept: &Data) -> Option<Timestamp> {
+    let certificates = kept.iter().filter(|(name, _)| name.ends_with(".crt"));
+    let end = |(name, pem): (&String, &ByteString)| {
+        Certificate::parse(name, std::str::from_utf8(&pem.0).ok()?).ok()?.not_after().ok()
+    };
+    certificates.filter_map(end).min()
+}
+
 /// Every certificate wanted: those kept that still do, the others made. What is kept beside them goes.
 pub(super) fn complete(
     kept: &Data,
@@ -64,25 +91,34 @@ pub(super) fn complete(
     policy: RenewalPolicy,
     now: Timestamp,
 ) -> Result<Data, PkiError> {
-    let ends_late =
-        |certificate: &Certificate| certificate.not_after().is_ok_and(|end| !policy.is_worth_a_new_one(end, now));
+    let ends_late = |end: Timestamp| !policy.is_worth_a_new_one(end, now);
     let mut wanted = BTreeMap::new();
     for row in rows {
-        let authority = pki.authority(row.signer)?.signer();
         let [certificate, key] = pair_names(&row.stem);
-        match (kept.get(&certificate), kept.get(&key)) {
-            (Some(old), Some(old_key)) if still_good(old, old_key, authority, &row.leaf, ends_late) => {
-                wanted.insert(certificate, old.clone());
-                wanted.insert(key, old_key.clone());
+        let (pem, key_pem) = match good_pair(kept, pki, row, ends_late)? {
+            Some((pem, key_pem)) => (pem.clone(), key_pem.clone()),
+            None => {
+                let made = pki.authority(row.signer)?.signer().issue(&row.leaf, policy.validity, now)?;
+                (ByteString(made.certificate.into()), ByteString(made.key.into()))
             }
-            _ => {
-                let made = authority.issue(&row.leaf, policy.validity, now)?;
-                wanted.insert(certificate, ByteString(made.certificate.into()));
-                wanted.insert(key, ByteString(made.key.into()));
-            }
-        }
+        };
+        wanted.insert(certificate, pem);
+        wanted.insert(key, key_pem);
     }
     Ok(wanted)
+}
+
+/// The certificate and the key of a row that are kept, where they still do.
+fn good_pair<'a>(
+    kept: &'a Data,
+    pki: &Pki,
+    row: &LeafRow,
+    ends_late: impl Fn(Timestamp) -> bool,
+) -> Result<Option<(&'a ByteString, &'a ByteString)>, PkiError> {
+    let authority = pki.authority(row.signer)?.signer();
+    let [certificate, key] = pair_names(&row.stem);
+    let pair = kept.get(&certificate).zip(kept.get(&key));
+    Ok(pair.filter(|(pem, key)| still_good(pem, key, authority, &row.leaf, ends_late)))
 }
 
 fn still_good(
@@ -90,7 +126,7 @@ fn still_good(
     key: &ByteString,
     authority: &Authority,
     leaf: &Leaf,
-    ends_late: impl Fn(&Certificate) -> bool,
+    ends_late: impl Fn(Timestamp) -> bool,
 ) -> bool {
     let parse = |pem: &str| Certificate::parse("a leaf certificate", pem);
     let (Ok(pem), Ok(key)) = (std::str::from_utf8(&certificate.0), std::str::from_utf8(&key.0)) else {
@@ -108,7 +144,7 @@ fn still_good(
     certificate.is_signed_by(&authority)
         && certificate.has_key(&key)
         && certificate.alternative_names().is_ok_and(|found| found == names)
-        && ends_late(&certificate)
+        && certificate.not_after().is_ok_and(ends_late)
 }
 
 #[cfg(test)]

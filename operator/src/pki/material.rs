@@ -99,6 +99,18 @@ impl Pki {
         Authorities { rings: rings.collect(), rotated: BTreeMap::new(), encryption }
     }
 
+    /// The EncryptionConfiguration of an API server.
+    ///
+    /// # Errors
+    ///
+    /// The table has no key that encrypts, or something else than a key encrypts.
+    pub fn encryption_configuration(&self) -> Result<String, PkiError> {
+        match self.entries.get(&Subject::EncryptionKey) {
+            Some(Entry::EncryptionKey(keys)) => keys.configuration(),
+            Some(_) | None => Err(absent(Subject::EncryptionKey)),
+        }
+    }
+
     /// What a run on control planes gets, by the names of its Secret's keys.
     pub fn control_plane_files(&self) -> Data {
         self.files(|row| row.control_planes)

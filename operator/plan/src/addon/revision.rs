@@ -98,7 +98,7 @@ impl Revision {
         if self.template {
             return Ok(());
         }
-        let parsed = self.files.iter().map(|file| documents::parse(&file.place, &file.text, addon));
+        let parsed = self.files.iter().map(|file| documents::parse(&file.place, &file.text, Some(addon)));
         let parsed: Result<Vec<_>, String> = parsed.collect();
         let parsed = parsed.and_then(|parsed| documents::in_order(parsed.into_iter().flatten().collect()));
         parsed.map(drop).map_err(|message| Problem { reason: Reason::ManifestInvalid, message })

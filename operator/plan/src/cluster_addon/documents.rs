@@ -74,8 +74,8 @@ impl Document {
 /// Fields that only an API server writes.
 const OF_THE_SERVER: [&str; 4] = ["managedFields", "resourceVersion", "selfLink", "uid"];
 
-/// The objects of a text, with the label of their Addon; or where and why it has something else.
-pub fn parse(place: &str, text: &str, addon: &str) -> Result<Vec<Document>, String> {
+/// The objects of a text, with the label of their Addon, if they are of one; or where and why it has something else.
+pub fn parse(place: &str, text: &str, addon: Option<&str>) -> Result<Vec<Document>, String> {
     let mut documents = Vec::new();
     for (index, document) in serde_yaml::Deserializer::from_str(text).enumerate() {
         let place = format!("{place}, document {}", index + 1);
@@ -102,7 +102,7 @@ pub fn in_order(mut documents: Vec<Document>) -> Result<Vec<Document>, String> {
     Ok(documents)
 }
 
-fn take(place: &str, value: Value, addon: &str, into: &mut Vec<Document>) -> Result<(), String> {
+fn take(place: &str, value: Value, addon: Option<&str>, into: &mut Vec<Document>) -> Result<(), String> {
     let Value::Object(_) = &value else {
         return Err(format!("{place}: it is no object with apiVersion, kind and metadata"));
     };
@@ -135,7 +135,7 @@ fn take(place: &str, value: Value, addon: &str, into: &mut Vec<Document>) -> Res
     Ok(())
 }
 
-fn labelled(place: &str, mut object: Value, addon: &str) -> Result<Value, String> {
+fn labelled(place: &str, mut object: Value, addon: Option<&str>) -> Result<Value, String> {
     if let Some(metadata) = object["metadata"].as_object_mut() {
         // Generators write `null` there.
         metadata.remove("creationTimestamp");
@@ -146,7 +146,9 @@ fn labelled(place: &str, mut object: Value, addon: &str) -> Result<Value, String
         let Some(labels) = labels.as_object_mut() else {
             return Err(format!("{place}: metadata.labels is no map: correct it, or take it out"));
         };
-        labels.insert(label::ADDON.to_owned(), json!(addon));
+        if let Some(addon) = addon {
+            labels.insert(label::ADDON.to_owned(), json!(addon));
+        }
     }
     if let Some(object) = object.as_object_mut() {
         object.remove("status");
@@ -159,7 +161,7 @@ mod tests {
     use super::{in_order, parse};
 
     fn names(text: &str) -> Result<Vec<String>, String> {
-        let documents = in_order(parse("ConfigMap a: b.yaml", text, "agent")?)?;
+        let documents = in_order(parse("ConfigMap a: b.yaml", text, Some("agent"))?)?;
         Ok(documents.into_iter().map(|document| format!("{}/{}", document.kind, document.name)).collect())
     }
 
@@ -200,7 +202,7 @@ mod tests {
     #[test]
     fn an_object_gets_the_label_of_its_addon_and_loses_what_is_not_its_own() {
         let text = "{apiVersion: v1, kind: ConfigMap, metadata: {name: a, creationTimestamp: null, labels: {x: y}}, status: {}}";
-        let documents = parse("p", text, "agent").unwrap();
+        let documents = parse("p", text, Some("agent")).unwrap();
         let expected = serde_json::json!({
             "apiVersion": "v1", "kind": "ConfigMap",
             "metadata": {"name": "a", "labels": {"x": "y", "clusterwright.dev/addon": "agent"}},

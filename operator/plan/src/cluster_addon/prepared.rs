@@ -36,7 +36,7 @@ pub fn prepare(addon: &str, name: &str, revision: Revision, facts: &Map<String, 
                 .map_err(|message| Problem { reason: Reason::ManifestNotRendered, message })?,
             false => file.text.clone(),
         };
-        documents.extend(parse(&file.place, &text, addon).map_err(invalid)?);
+        documents.extend(parse(&file.place, &text, Some(addon)).map_err(invalid)?);
     }
     if documents.len() > MOST_OBJECTS {
         let message = format!(

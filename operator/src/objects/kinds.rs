@@ -9,7 +9,7 @@ use kube::error::DiscoveryError;
 use kube::{Client, Error};
 use parking_lot::Mutex;
 
-use crate::remote::Key;
+use super::Server;
 
 /// A kind of a cluster.
 #[derive(Clone, Debug)]
@@ -22,12 +22,12 @@ pub(crate) struct Known {
 
 /// What is known of the kinds of all clusters; clones are the same.
 #[derive(Clone, Default)]
-pub(crate) struct Kinds(Arc<Mutex<HashMap<(Key, GroupVersionKind), Known>>>);
+pub(crate) struct Kinds(Arc<Mutex<HashMap<(Server, GroupVersionKind), Known>>>);
 
 impl Kinds {
     /// The kind, as the cluster has it; `None`: it knows no such kind.
-    pub async fn get(&self, cluster: &Key, client: &Client, kind: &GroupVersionKind) -> Result<Option<Known>, Error> {
-        let key = (cluster.clone(), kind.clone());
+    pub async fn get(&self, server: &Server, client: &Client, kind: &GroupVersionKind) -> Result<Option<Known>, Error> {
+        let key = (server.clone(), kind.clone());
         if let Some(known) = self.0.lock().get(&key) {
             return Ok(Some(known.clone()));
         }
@@ -42,7 +42,7 @@ impl Kinds {
     }
 
     /// The cluster has said that it knows no such kind.
-    pub fn forget(&self, cluster: &Key, kind: &GroupVersionKind) {
-        self.0.lock().remove(&(cluster.clone(), kind.clone()));
+    pub fn forget(&self, server: &Server, kind: &GroupVersionKind) {
+        self.0.lock().remove(&(server.clone(), kind.clone()));
     }
 }

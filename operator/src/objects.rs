@@ -1,20 +1,23 @@
-//! Objects of any kind on a cluster, through its API: each call has its time, and says how it failed.
+//! Objects of any kind on a cluster, through its API, written as one field manager: each call has its time, and says how
+//! it failed.
+
+pub(crate) mod kinds;
+pub(crate) mod look;
+mod server;
 
 use std::time::Duration;
 
 use crds::cluster_addon::AppliedObject;
-use crds::names::ADDON_FIELD_MANAGER;
-use k8s_openapi::api::core::v1::Secret;
-use kube::api::{DeleteParams, DynamicObject, ListParams, Patch, PatchParams, Preconditions};
-use kube::core::{GroupVersionKind, PartialObjectMeta, Status};
+use kube::api::{DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams, Preconditions};
+use kube::core::{GroupVersionKind, Status};
 use kube::{Api, Client};
-use plan::cluster_addon::Deletion;
 use plan::cluster_addon::conflict::{self, FieldConflict};
+use plan::cluster_addon::{Deletion, State, Trial};
 use serde_json::Value;
 
-use super::kinds::{Kinds, Known};
 use crate::error::{Error, chain};
-use crate::remote::Key;
+use kinds::{Kinds, Known};
+pub(crate) use server::Server;
 
 /// How long one call may take.
 const DEADLINE: Duration = Duration::from_secs(10);
@@ -22,8 +25,9 @@ const DEADLINE: Duration = Duration::from_secs(10);
 /// The objects of one cluster.
 pub(crate) struct Objects {
     client: Client,
-    cluster: Key,
+    server: Server,
     kinds: Kinds,
+    manager: &'static str,
 }
 
 /// Why a call came to nothing.
@@ -58,14 +62,20 @@ pub(crate) enum Found {
 }
 
 impl Objects {
-    pub fn new(client: Client, cluster: Key, kinds: Kinds) -> Self {
-        Self { client, cluster, kinds }
+    /// Those of a cluster, as this field manager.
+    pub fn new(client: Client, server: Server, kinds: Kinds, manager: &'static str) -> Self {
+        Self { client, server, kinds, manager }
+    }
+
+    /// The client of the cluster.
+    pub fn client(&self) -> Client {
+        self.client.clone()
     }
 
     /// The kind; `None`: the cluster does not know it.
     pub async fn kind(&self, group: &str, version: &str, kind: &str) -> Result<Option<Known>, Failure> {
         let kind = GroupVersionKind::gvk(group, version, kind);
-        within(self.kinds.get(&self.cluster, &self.client, &kind)).await
+        within(self.kinds.get(&self.server, &self.client, &kind)).await
     }
 
     /// The object as it is.
@@ -89,13 +99,64 @@ impl Objects {
         if names_it {
             return Found::Nothing;
         }
-        self.kinds.forget(&self.cluster, &kind_of(object));
+        self.kinds.forget(&self.server, &kind_of(object));
         Found::NoKind
     }
 
-    /// The object as it is once it was applied.
-    pub async fn apply(&self, object: &AppliedObject, manifest: &Value, force: bool) -> Result<Value, Failure> {
-        self.patch(object, manifest, PatchParams { force, ..params() }).await
+    /// The objects of a kind (group, version, kind) with these labels, in a namespace or in all of them; none where the
+    /// kind is not known. They have `apiVersion` and `kind`.
+    pub async fn list(
+        &self,
+        (group, version, kind): (&str, &str, &str),
+        namespace: Option<&str>,
+        labels: &str,
+    ) -> Result<Vec<Value>, Failure> {
+        let Some(known) = self.kind(group, version, kind).await? else { return Ok(Vec::new()) };
+        let api: Api<DynamicObject> = match namespace {
+            Some(namespace) if known.is_namespaced => {
+                Api::namespaced_with(self.client.clone(), namespace, &known.resource)
+            }
+            _ => Api::all_with(self.client.clone(), &known.resource),
+        };
+        let params = ListParams::default().labels(labels);
+        let call = async {
+            match api.list(&params).await {
+                Ok(listed) => Ok(listed.items),
+                Err(kube::Error::Api(status)) if status.code == 404 => {
+                    self.kinds.forget(&self.server, &GroupVersionKind::gvk(group, version, kind));
+                    Ok(Vec::new())
+                }
+                Err(error) => Err(error),
+            }
+        };
+        let typed = |object: &DynamicObject| {
+            let mut object = value(object);
+            object["apiVersion"] = known.resource.api_version.clone().into();
+            object["kind"] = known.resource.kind.clone().into();
+            object
+        };
+        Ok(within(call).await?.iter().map(typed).collect())
+    }
+
+    /// Creates the object by a dry run: all that admits is asked, and nothing is written.
+    pub async fn try_create(&self, object: &AppliedObject, manifest: &Value) -> Result<(), Failure> {
+        let Some(api) = self.api(object).await? else { return Err(unknown(object)) };
+        let params = PostParams { dry_run: true, field_manager: Some(self.manager.into()) };
+        let manifest: DynamicObject =
+            serde_json::from_value(manifest.clone()).map_err(|error| Failure::Refused(error.to_string()))?;
+        within(async { api.create(&params, &manifest).await.map(drop) }).await
+    }
+
+    /// How the object is once it was applied, or that it was not: conflicts and refusals are its state. An error: the
+    /// cluster does not answer.
+    pub async fn apply(&self, object: &AppliedObject, manifest: &Value, force: bool) -> Result<State, Error> {
+        let params = PatchParams { force, ..self.params() };
+        match self.patch(object, manifest, params).await {
+            Ok(live) => Ok(State::There { live: Box::new(live), trial: Trial::Same }),
+            Err(Failure::Conflicts(conflicts)) => Ok(State::Conflicting(conflicts)),
+            Err(Failure::Refused(why)) => Ok(State::Refused(why)),
+            Err(Failure::Lost(why)) => Err(Failure::lost(&format!("apply {object}"), why)),
+        }
     }
 
     /// The object as it would be once this field manager has applied it; nothing is written.
@@ -104,16 +165,16 @@ impl Objects {
         self.patch(object, manifest, params).await
     }
 
-    /// Makes what a run has applied of the object the Addon's.
+    /// Merges a patch of metadata into the object.
     pub async fn adopt(&self, object: &AppliedObject, patch: &Value) -> Result<(), Failure> {
         let Some(api) = self.api(object).await? else { return Ok(()) };
-        let params = PatchParams { field_manager: Some(ADDON_FIELD_MANAGER.into()), ..PatchParams::default() };
+        let params = self.params();
         within(async { api.patch_metadata(&object.name, &params, &Patch::Merge(patch)).await.map(drop) }).await
     }
 
     async fn patch(&self, object: &AppliedObject, manifest: &Value, params: PatchParams) -> Result<Value, Failure> {
         let Some(api) = self.api(object).await? else {
-            return Err(Failure::Refused(format!("the cluster knows no {} of {}", object.kind, object.api_version())));
+            return Err(unknown(object));
         };
         let patch = Patch::Apply(manifest);
         within(async { api.patch(&object.name, &params, &patch).await.map(|applied| value(&applied)) }).await
@@ -137,18 +198,8 @@ impl Objects {
         within(call).await
     }
 
-    /// The newest revision of a Helm release, as its Secret has it; `None`: there is none.
-    pub async fn release(&self, namespace: &str, name: &str) -> Result<Option<Vec<u8>>, Failure> {
-        let api: Api<Secret> = Api::namespaced(self.client.clone(), namespace);
-        let revisions = ListParams::default().labels(&format!("owner=helm,name={name}"));
-        let found = within(api.list_metadata(&revisions)).await?;
-        let revision = |secret: &PartialObjectMeta<Secret>| -> Option<i64> {
-            secret.metadata.labels.as_ref()?.get("version")?.parse().ok()
-        };
-        let newest = found.items.iter().max_by_key(|secret| revision(secret));
-        let Some(newest) = newest.and_then(|secret| secret.metadata.name.as_deref()) else { return Ok(None) };
-        let secret = within(api.get_opt(newest)).await?;
-        Ok(secret.and_then(|secret| secret.data?.remove("release")).map(|bytes| bytes.0))
+    fn params(&self) -> PatchParams {
+        PatchParams { field_manager: Some(self.manager.into()), ..PatchParams::default() }
     }
 
     async fn api(&self, object: &AppliedObject) -> Result<Option<Api<DynamicObject>>, Failure> {
@@ -160,12 +211,12 @@ impl Objects {
     }
 }
 
-fn kind_of(object: &AppliedObject) -> GroupVersionKind {
-    GroupVersionKind::gvk(&object.group, &object.version, &object.kind)
+fn unknown(object: &AppliedObject) -> Failure {
+    Failure::Refused(format!("its API server knows no {} of {}", object.kind, object.api_version()))
 }
 
-fn params() -> PatchParams {
-    PatchParams { field_manager: Some(ADDON_FIELD_MANAGER.into()), ..PatchParams::default() }
+fn kind_of(object: &AppliedObject) -> GroupVersionKind {
+    GroupVersionKind::gvk(&object.group, &object.version, &object.kind)
 }
 
 /// What was read can be written.
@@ -173,7 +224,8 @@ fn value(object: &DynamicObject) -> Value {
     serde_json::to_value(object).unwrap_or_default()
 }
 
-async fn within<T>(call: impl Future<Output = Result<T, kube::Error>>) -> Result<T, Failure> {
+/// The answer to a call, if it comes in time.
+pub(crate) async fn within<T>(call: impl Future<Output = Result<T, kube::Error>>) -> Result<T, Failure> {
     match tokio::time::timeout(DEADLINE, call).await {
         Ok(Ok(done)) => Ok(done),
         Ok(Err(kube::Error::Api(status))) => Err(refusal(&status)),

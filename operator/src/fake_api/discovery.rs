@@ -1,0 +1,34 @@
+//! The kinds that are known beside those of clients that know them themselves.
+
+use serde_json::{Value, json};
+
+/// Group and version, kind, plural, and whether its objects are in namespaces.
+const KINDS: [(&str, &str, &str, bool); 14] = [
+    ("v1", "Namespace", "namespaces", false),
+    ("v1", "Pod", "pods", true),
+    ("v1", "Secret", "secrets", true),
+    ("v1", "Service", "services", true),
+    ("apps/v1", "Deployment", "deployments", true),
+    ("apps/v1", "StatefulSet", "statefulsets", true),
+    ("policy/v1", "PodDisruptionBudget", "poddisruptionbudgets", true),
+    ("apiextensions.k8s.io/v1", "CustomResourceDefinition", "customresourcedefinitions", false),
+    ("apiregistration.k8s.io/v1", "APIService", "apiservices", false),
+    ("admissionregistration.k8s.io/v1", "MutatingWebhookConfiguration", "mutatingwebhookconfigurations", false),
+    ("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration", "validatingwebhookconfigurations", false),
+    ("rbac.authorization.k8s.io/v1", "ClusterRole", "clusterroles", false),
+    ("rbac.authorization.k8s.io/v1", "ClusterRoleBinding", "clusterrolebindings", false),
+    ("policy.karmada.io/v1alpha1", "PropagationPolicy", "propagationpolicies", true),
+];
+
+/// The answer to the question for the kinds of a group and version: `/api/v1`, `/apis/apps/v1`.
+pub(super) fn kinds(path: &str) -> Option<Value> {
+    let of = path.strip_prefix("/apis/").or_else(|| path.strip_prefix("/api/"))?;
+    let own = KINDS.iter().filter(|(version, ..)| *version == of);
+    let kinds: Vec<Value> = own
+        .map(|(_, kind, plural, is_namespaced)| {
+            json!({ "name": plural, "kind": kind, "namespaced": is_namespaced, "singularName": "", "verbs": ["get"] })
+        })
+        .collect();
+    let answer = json!({ "kind": "APIResourceList", "apiVersion": "v1", "groupVersion": of, "resources": kinds });
+    (!kinds.is_empty()).then_some(answer)
+}

@@ -1,0 +1,267 @@
+//! KarmadaDeployment: looks at a Karmada plane, on its host cluster and through its own API server, makes its keys and
+//! certificates, and applies what it consists of.
+
+pub(crate) mod definitions;
+pub(crate) mod follow;
+mod host;
+mod look;
+mod material;
+mod neighbours;
+mod pki_owner;
+mod plane;
+pub(crate) mod planes;
+
+use std::sync::Arc;
+
+use crds::names::{certificates_secret, condition, finalizer};
+use crds::{Cluster, Conditions, KarmadaDeployment, KarmadaDeploymentStatus, ObjectExt, Reason};
+use futures::{StreamExt, stream};
+use jiff::Timestamp;
+use plan::addon::Problem;
+use plan::cluster_addon::State;
+use plan::cluster_addon::documents::Document;
+use plan::karmada_deployment::{
+    Action, Contact, HostFacts, HostSeen, LeafWanted, Material, Observed, Place, PlaneSeen, wanted,
+};
+use plan::transitions::transitions;
+use tokio::task::JoinSet;
+
+use crate::cache::refs;
+use crate::cluster_addon::news::News;
+use crate::context::Context;
+use crate::controller;
+use crate::error::Error;
+use crate::objects::{Failure, Objects};
+use crate::pki::leaves;
+use crate::reconcile::{PlanOf, Reconcile, now};
+use crate::{execute, kubeconfig, live, pki};
+use material::Secrets;
+use neighbours::{host_cluster, hosted, namesake, others, rivals};
+use pki_owner::{ADMINISTRATOR, pki_owner, row};
+
+/// Starts the controller.
+pub fn spawn(ctx: &Arc<Context>, tasks: &mut JoinSet<()>) {
+    let cache = &ctx.cache;
+    let (of_cluster, of_change, of_other, news) = (ctx.clone(), ctx.clone(), ctx.clone(), News::default());
+    // A Node is none of its business.
+    let contact = ctx.remote.changes().filter(|change| std::future::ready(change.node.is_none()));
+    let contact = contact
+        .flat_map(move |change| stream::iter(hosted(&of_change, &change.cluster.namespace, &change.cluster.name)));
+    let controller = controller::new(ctx, &cache.karmada_deployments)
+        .watches_shared_stream(cache.clusters.changes(), move |cluster: Arc<Cluster>| {
+            let (namespace, name) = (cluster.namespace().to_owned(), cluster.name().to_owned());
+            let is_there = of_cluster.cache.clusters.get(&namespace, &name).is_some();
+            match news.is_news(&cluster, is_there) {
+                true => hosted(&of_cluster, &namespace, &name),
+                false => Vec::new(),
+            }
+        })
+        .watches_shared_stream(cache.karmada_deployments.changes(), move |gone: Arc<KarmadaDeployment>| {
+            rivals(&of_other, &gone)
+        })
+        .reconcile_on(contact)
+        .reconcile_on(ctx.following.changes());
+    tasks.spawn(controller::run::<Observation>(ctx.clone(), controller));
+}
+
+/// What is known of a KarmadaDeployment.
+pub(crate) struct Observation {
+    now: Timestamp,
+    object: Arc<KarmadaDeployment>,
+    host_cluster: Option<Arc<Cluster>>,
+    others: Vec<Arc<KarmadaDeployment>>,
+    namesake: Option<String>,
+    material: Material,
+    definitions: Result<Arc<Vec<Document>>, Problem>,
+    facts: HostFacts,
+    kubeconfig: Option<String>,
+    host: Contact<HostSeen>,
+    plane: Contact<PlaneSeen>,
+    /// How objects are written; there while there is contact.
+    on_host: Option<Objects>,
+    in_plane: Option<Objects>,
+}
+
+impl Observation {
+    fn objects(&self, place: Place) -> Option<&Objects> {
+        match place {
+            Place::Host => self.on_host.as_ref(),
+            Place::Plane => self.in_plane.as_ref(),
+        }
+    }
+
+    /// How an object that is wanted is, now that something was done about it.
+    fn see(&mut self, place: Place, index: usize, state: State) {
+        let states = match (place, &mut self.host, &mut self.plane) {
+            (Place::Host, Contact::Made(seen), _) => &mut seen.states,
+            (Place::Plane, _, Contact::Made(seen)) => &mut seen.states,
+            (Place::Host | Place::Plane, ..) => return,
+        };
+        if let Some(seen) = states.get_mut(index) {
+            *seen = state;
+        }
+    }
+
+    async fn issue(&self, ctx: &Context, wanted: &[LeafWanted]) -> Result<(), Error> {
+        let owner = pki_owner(&self.object);
+        let pki = pki::get(ctx, &owner).await?;
+        let rows: Vec<_> = wanted.iter().map(row).collect();
+        let secret = certificates_secret(self.object.name());
+        leaves::ensure(ctx, &owner, (&secret, "certificates"), &pki, &rows, self.now).await.map(drop)
+    }
+}
+
+impl Reconcile for Observation {
+    type Object = KarmadaDeployment;
+    type Action = Action;
+
+    async fn observe(ctx: &Context, object: Arc<KarmadaDeployment>) -> Result<Option<Self>, Error> {
+        let is_deleting = object.is_deleting();
+        if is_deleting && !object.has_finalizer(finalizer::KARMADA) {
+            return Ok(None);
+        }
+        let now = now();
+        let on_host = host::objects(ctx, &object);
+        let facts = match &on_host {
+            Some(objects) => host::facts(objects, &object).await,
+            None => Ok(HostFacts::default()),
+        };
+        let known = facts.clone().unwrap_or_default();
+        let secrets = match material::read(ctx, &object, &known, now).await {
+            // Keys that cannot be read hold no deletion up.
+            Err(_) if is_deleting => Secrets::default(),
+            read => read?,
+        };
+        let definitions = match is_deleting {
+            true => Err(Problem { reason: Reason::Deleting, message: "it is being deleted".into() }),
+            false => definitions::read(ctx, &object).await?,
+        };
+        let documents = definitions.as_ref().map(|documents| documents.as_slice()).unwrap_or_default();
+        let wanted = match is_deleting {
+            true => Vec::new(),
+            false => wanted(&object, &secrets.material, documents),
+        };
+        let host = match (&on_host, &facts) {
+            (None, _) => Contact::NotMade,
+            (Some(_), Err(why)) => Contact::Lost(why.clone()),
+            (Some(objects), Ok(_)) => host::look(ctx, objects, &object, &wanted).await,
+        };
+        let checked = secrets.kubeconfig.as_ref().map(|kept| &kept.checked);
+        let in_plane = checked.filter(|_| !is_deleting).map(|checked| plane::objects(ctx, &object, checked));
+        let in_plane = in_plane.transpose()?;
+        let plane = match &in_plane {
+            None => Contact::NotMade,
+            Some(objects) => plane::look(ctx, objects, &object, &wanted, now).await,
+        };
+        Ok(Some(Self {
+            now,
+            host_cluster: host_cluster(ctx, &object),
+            others: others(ctx, &object),
+            namesake: namesake(ctx, &object),
+            material: secrets.material,
+            definitions,
+            facts: known,
+            kubeconfig: secrets.kubeconfig.filter(|kept| kept.lasts).map(|kept| kept.checked.server),
+            host,
+            plane,
+            on_host,
+            in_plane,
+            object,
+        }))
+    }
+
+    fn object(&self) -> &KarmadaDeployment {
+        &self.object
+    }
+
+    fn plan(&self) -> PlanOf<Self> {
+        plan::karmada_deployment::plan(&Observed {
+            now: self.now,
+            object: &self.object,
+            host_cluster: self.host_cluster.as_deref(),
+            others: &refs(&self.others),
+            namesake: self.namesake.as_deref(),
+            material: &self.material,
+            crds: self.definitions.as_ref().map(|documents| documents.as_slice()),
+            facts: &self.facts,
+            kubeconfig: self.kubeconfig.as_deref(),
+            host: &self.host,
+            plane: &self.plane,
+        })
+    }
+
+    /// A Cluster that cannot be decoded is not one that is gone. Another plane that cannot be decoded takes nothing away:
+    /// what is another one's on a host is not touched, whatever is known of it.
+    fn hold(&self, ctx: &Context, plan: &PlanOf<Self>) -> Option<(String, KarmadaDeploymentStatus)> {
+        let (name, host) = (self.object.name(), self.object.spec.host_cluster_ref.as_ref());
+        let mut needed = vec![("ClusterDeployment", name), ("Cluster", name)];
+        needed.extend(host.map(|host| ("Cluster", host.name.as_str())));
+        let message = ctx.cache.hold_of(self.object.namespace(), &needed)?;
+        let old = self.object.status.clone().unwrap_or_else(|| plan.status.clone());
+        Some((message.clone(), KarmadaDeploymentStatus { message: Some(message), ..old }))
+    }
+
+    fn must_refresh(&self, plan: &PlanOf<Self>) -> bool {
+        !plan.actions.is_empty()
+    }
+
+    /// The host, the plane and the Secrets were read just now; that it is still wanted so is asked again.
+    async fn refresh(self, ctx: &Context, _: &PlanOf<Self>) -> Result<Option<Self>, Error> {
+        let found = live::get::<KarmadaDeployment>(ctx, self.object.namespace(), self.object.name()).await?;
+        let version =
+            |object: &KarmadaDeployment| (object.metadata.uid.clone(), object.metadata.resource_version.clone());
+        // Its change is on its way.
+        Ok((found.as_ref().map(version) == Some(version(&self.object))).then_some(self))
+    }
+
+    async fn execute(&mut self, ctx: &Context, action: &Action) -> Result<(), Error> {
+        let owner = || pki_owner(&self.object);
+        match action {
+            Action::AddFinalizer => execute::add_finalizer(ctx, &*self.object, finalizer::KARMADA).await,
+            Action::RemoveFinalizer => {
+                ctx.planes.forget(self.object.uid());
+                ctx.following.forget(self.object.uid());
+                execute::remove_finalizer(ctx, &*self.object, finalizer::KARMADA).await
+            }
+            Action::MakeKeys => pki::make(ctx, &owner(), &Default::default(), self.now).await,
+            Action::IssueCertificates(wanted) => self.issue(ctx, wanted).await,
+            Action::MakeKubeconfig { server } => {
+                let pki = pki::get(ctx, &owner()).await?;
+                kubeconfig::ensure(ctx, &owner(), &ADMINISTRATOR, &pki, server, self.now).await.map(drop)
+            }
+            Action::Apply { place, index, object, manifest, force } => {
+                let Some(objects) = self.objects(*place) else { return Ok(()) };
+                let state = objects.apply(object, &manifest.0, *force).await?;
+                self.see(*place, *index, state);
+                Ok(())
+            }
+            Action::Delete { place, deletion } => {
+                let Some(objects) = self.objects(*place) else { return Ok(()) };
+                let deleted = objects.delete(deletion).await;
+                deleted.map_err(|failure| Failure::lost(&format!("delete {}", deletion.object), failure.to_string()))
+            }
+        }
+    }
+
+    /// What was applied is seen in the answers.
+    fn conclude(&self, plan: PlanOf<Self>) -> PlanOf<Self> {
+        match plan.actions.is_empty() || Self::is_released(&plan) {
+            true => plan,
+            false => PlanOf::<Self> { actions: plan.actions, ..self.plan() },
+        }
+    }
+
+    fn is_released(plan: &PlanOf<Self>) -> bool {
+        plan.actions.contains(&Action::RemoveFinalizer)
+    }
+
+    async fn report(&self, ctx: &Context, plan: &PlanOf<Self>) {
+        let told = [condition::READY, condition::DELETING];
+        for transition in transitions(self.object.conditions(), &plan.status.conditions, &told) {
+            ctx.events.transition(&*self.object, &transition).await;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

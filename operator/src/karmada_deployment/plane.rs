@@ -1,0 +1,100 @@
+//! A look into a plane through its API server: the objects there, who leads, and whether a policy would be admitted.
+
+use crds::cluster::ComponentHealth;
+use crds::cluster_addon::AppliedObject;
+use crds::names::KARMADA_FIELD_MANAGER;
+use crds::{KarmadaDeployment, ObjectExt};
+use jiff::Timestamp;
+use k8s_openapi::api::coordination::v1::Lease;
+use kube::Api;
+use plan::cluster::components::from_lease;
+use plan::karmada_deployment::names::selector;
+use plan::karmada_deployment::removal::KINDS_OF_PLANE;
+use plan::karmada_deployment::{Contact, LEASES, Place, PlaneSeen, Wanted, trial_policy};
+use serde_json::Value;
+
+use super::look::{listed, states};
+use super::planes::Leases;
+use crate::context::Context;
+use crate::error::Error;
+use crate::kubeconfig::check::Checked;
+use crate::objects::{Failure, Objects, Server, within};
+
+/// The objects of the plane that this kubeconfig leads to.
+pub(super) fn objects(ctx: &Context, object: &KarmadaDeployment, checked: &Checked) -> Result<Objects, Error> {
+    let title = format!("plane {}", object.name());
+    let client = ctx.planes.connect(object.uid(), &title, checked, &ctx.gate)?;
+    Ok(Objects::new(client, Server::Plane(object.uid().to_owned()), ctx.kinds.clone(), KARMADA_FIELD_MANAGER))
+}
+
+/// Looks at all that is wanted there, and at all that was made there.
+pub(super) async fn look(
+    ctx: &Context,
+    objects: &Objects,
+    object: &KarmadaDeployment,
+    wanted: &[Wanted],
+    now: Timestamp,
+) -> Contact<PlaneSeen> {
+    match seen(ctx, objects, object, wanted, now).await {
+        Ok(seen) => {
+            ctx.following.follow(object, Place::Plane, objects).await;
+            Contact::Made(seen)
+        }
+        Err(why) => Contact::Lost(why),
+    }
+}
+
+async fn seen(
+    ctx: &Context,
+    objects: &Objects,
+    object: &KarmadaDeployment,
+    wanted: &[Wanted],
+    now: Timestamp,
+) -> Result<PlaneSeen, String> {
+    let states = states(objects, wanted, Place::Plane).await?;
+    let listed = listed(objects, &KINDS_OF_PLANE, None, &selector(object)).await?;
+    let (leaders, leases) = leaders(objects, object, &ctx.planes.leases(object.uid()), now).await?;
+    ctx.planes.saw(object.uid(), leases);
+    let policy_refused = policy_refused(objects).await?;
+    Ok(PlaneSeen { states, listed, leaders, policy_refused })
+}
+
+/// The components that are led, as their Leases say.
+async fn leaders(
+    objects: &Objects,
+    object: &KarmadaDeployment,
+    before: &Leases,
+    now: Timestamp,
+) -> Result<(Vec<ComponentHealth>, Leases), String> {
+    let (mut leaders, mut leases) = (Vec::new(), Leases::default());
+    let wanted = LEASES.iter().filter(|(component, ..)| component.replicas(&object.spec).is_some());
+    for (component, namespace, name) in wanted {
+        let api: Api<Lease> = Api::namespaced(objects.client(), namespace);
+        let lease = within(api.get_opt(name)).await.map_err(|failure| failure.to_string())?;
+        let renewed = lease.and_then(|lease| lease.spec?.renew_time).map(|time| time.0);
+        let (health, seen) = from_lease(component.name(), renewed, before.get(component).copied(), now);
+        leaders.push(health);
+        leases.extend(seen.map(|seen| (*component, seen)));
+    }
+    Ok((leaders, leases))
+}
+
+/// Why a policy would not be admitted; none: it would.
+async fn policy_refused(objects: &Objects) -> Result<Option<String>, String> {
+    let manifest = trial_policy();
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let api_version = text(&manifest["apiVersion"]);
+    let (group, version) = api_version.split_once('/').unwrap_or(("", &api_version));
+    let object = AppliedObject {
+        group: group.to_owned(),
+        version: version.to_owned(),
+        kind: text(&manifest["kind"]),
+        namespace: manifest["metadata"]["namespace"].as_str().map(str::to_owned),
+        name: text(&manifest["metadata"]["name"]),
+    };
+    match objects.try_create(&object, &manifest).await {
+        Ok(()) => Ok(None),
+        Err(Failure::Lost(why)) => Err(why),
+        Err(failure) => Ok(Some(failure.to_string())),
+    }
+}

@@ -1,0 +1,79 @@
+//! A bundle with CustomResourceDefinitions that stand in for Karmada's: their names, and schemas that take anything.
+
+use anyhow::Result;
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
+
+/// Names, kinds, and whether their objects are in namespaces.
+const DEFINITIONS: [(&str, &str, bool); 19] = [
+    ("clusteroverridepolicies.policy.karmada.io", "ClusterOverridePolicy", false),
+    ("clusterpropagationpolicies.policy.karmada.io", "ClusterPropagationPolicy", false),
+    ("clusterresourcebindings.work.karmada.io", "ClusterResourceBinding", false),
+    ("clustertaintpolicies.policy.karmada.io", "ClusterTaintPolicy", false),
+    ("cronfederatedhpas.autoscaling.karmada.io", "CronFederatedHPA", true),
+    ("federatedhpas.autoscaling.karmada.io", "FederatedHPA", true),
+    ("federatedresourcequotas.policy.karmada.io", "FederatedResourceQuota", true),
+    ("multiclusteringresses.networking.karmada.io", "MultiClusterIngress", true),
+    ("multiclusterservices.networking.karmada.io", "MultiClusterService", true),
+    ("overridepolicies.policy.karmada.io", "OverridePolicy", true),
+    ("propagationpolicies.policy.karmada.io", "PropagationPolicy", true),
+    ("remedies.remedy.karmada.io", "Remedy", false),
+    ("resourcebindings.work.karmada.io", "ResourceBinding", true),
+    ("resourceinterpretercustomizations.config.karmada.io", "ResourceInterpreterCustomization", false),
+    ("resourceinterpreterwebhookconfigurations.config.karmada.io", "ResourceInterpreterWebhookConfiguration", false),
+    ("serviceexports.multicluster.x-k8s.io", "ServiceExport", true),
+    ("serviceimports.multicluster.x-k8s.io", "ServiceImport", true),
+    ("workloadrebalancers.apps.karmada.io", "WorkloadRebalancer", false),
+    ("works.work.karmada.io", "Work", true),
+];
+
+fn definition((name, kind, is_namespaced): &(&str, &str, bool)) -> Value {
+    let (plural, group) = name.split_once('.').unwrap_or_default();
+    let version = |version: &str, storage: bool| {
+        json!({
+            "name": version, "served": true, "storage": storage,
+            "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}},
+        })
+    };
+    let versions = match plural.ends_with("bindings") {
+        true => vec![version("v1alpha1", false), version("v1alpha2", true)],
+        false => vec![version("v1alpha1", true)],
+    };
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": name, "annotations": {"api-approved.kubernetes.io": "unapproved, stands in for Karmada's"}},
+        "spec": {
+            "group": group, "scope": if *is_namespaced { "Namespaced" } else { "Cluster" },
+            "names": {"plural": plural, "singular": kind.to_lowercase(), "kind": kind, "listKind": format!("{kind}List")},
+            "versions": versions,
+        },
+    })
+}
+
+/// Serves the bundle for this version of Karmada for as long as the test runs; its URL.
+pub async fn serve(version: &str) -> Result<String> {
+    let documents: Vec<String> = DEFINITIONS.iter().map(|one| definition(one).to_string()).collect();
+    let file = documents.join("\n---\n");
+    let sha256: String = Sha256::digest(&file).iter().map(|byte| format!("{byte:02x}")).collect();
+    let index = json!({"formatVersion": 1, "artifacts": [{
+        "name": "karmada-crds", "kind": "manifests", "version": version, "path": "files/crds.yaml",
+        "size": file.len(), "sha256": sha256,
+    }]});
+    let index = index.to_string();
+    let listener = TcpListener::bind("127.0.0.1:0").await?;
+    let url = format!("http://{}", listener.local_addr()?);
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let mut request = vec![0; 4096];
+            let Ok(length) = stream.read(&mut request).await else { continue };
+            let is_index = request[..length].starts_with(b"GET /index.json ");
+            let body = if is_index { &index } else { &file };
+            let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\nConnection: close\r\n\r\n", body.len());
+            // A client that is gone asks again.
+            let _ = stream.write_all(format!("{head}{body}").as_bytes()).await;
+        }
+    });
+    Ok(url)
+}
