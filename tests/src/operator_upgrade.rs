@@ -115,7 +115,9 @@ fn replace(upgrade: &Upgrade) -> Result<Duration> {
 async fn outlived(scenario: &Scenario, run: &PlaybookRun) -> Result<()> {
     let pods: Api<Pod> = Api::namespaced(scenario.client.clone(), SYSTEM);
     let pods = pods.list(&ListParams::default()).await?;
-    let started = pods.iter().filter_map(|pod| pod.status.as_ref()?.start_time.as_ref()).min();
+    // Those of the former one may be on their way out.
+    let newer = pods.iter().filter(|pod| pod.metadata.deletion_timestamp.is_none());
+    let started = newer.filter_map(|pod| pod.status.as_ref()?.start_time.as_ref()).min();
     let started = started.with_context(|| format!("no Pod in {SYSTEM} has begun"))?;
     let finished = run.status.as_ref().and_then(|status| status.finished_at.as_ref());
     let finished = finished.context("the run has no finishedAt")?;
