@@ -75,7 +75,7 @@ impl Reconcile for Observation {
 
     async fn execute(&mut self, ctx: &Context, action: &Action) -> Result<(), Error> {
         match action {
-            Action::Look(job) => executor_job::create(ctx, &**job).await,
+            Action::Look(job) => executor_job::create(ctx, job).await,
             Action::Forget(job) => execute::delete(ctx, &**job, None).await,
         }
     }

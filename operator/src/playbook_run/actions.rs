@@ -23,7 +23,7 @@ pub(super) async fn execute(ctx: &Context, run: &PlaybookRun, action: &Action) -
             execute::create_ours(ctx, &**config_map).await
         }
         Action::Permit(granted) => permission::permit(ctx, granted).await,
-        Action::Start(job) => executor_job::create(ctx, &**job).await,
+        Action::Start(job) => executor_job::create(ctx, job).await,
         Action::Prolong(job, seconds) => {
             let patch = json!({ "spec": { "activeDeadlineSeconds": seconds } });
             execute::patch_if_unchanged(ctx, &**job, patch).await.map(drop)

@@ -166,7 +166,7 @@ fn machines_take_all_from_upstream_by_a_lock_through_a_proxy() {
         let output = Command::new("python3")
             .arg(here.join("tests/mirror/read_upstream.py"))
             .args([&here.join("../../hack/bundle/catalogue"), &wright.path("ca.crt")])
-            .args([&proxy.url, kubernetes, &wright.path("cache").to_string_lossy().into_owned(), lock])
+            .args([&proxy.url, kubernetes, &wright.path("cache").to_string_lossy(), lock])
             .current_dir(wright.directory.path())
             .env("PYTHONPATH", here.join("../../executor/ansible"))
             .env("PYTHONDONTWRITEBYTECODE", "1")
