@@ -184,8 +184,9 @@ fn every_flag_of_ours_is_refused_in_extra_args() {
         });
         for flag in command.iter().filter_map(|flag| flag.as_str()?.strip_prefix("--")) {
             let name = flag.split_once('=').map_or(flag, |(name, _)| name);
-            let mut found = Vec::new();
-            broken(settings, &json!({ "extraArgs": { name: "x" } }), None, &mut found);
+            let (mut value, mut found) = (json!({ "extraArgs": { name: "x" } }), Vec::new());
+            complete(settings, &mut value);
+            broken(settings, &value, None, &mut found);
             let is_refused = found.iter().any(|message| message.starts_with("extraArgs may not have a flag"));
             assert!(is_refused, "{component:?} --{name}: {found:?}");
         }

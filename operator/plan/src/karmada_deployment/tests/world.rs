@@ -8,7 +8,10 @@ use crds::{Cluster, KarmadaDeployment};
 use serde_json::{Value, json};
 
 use super::super::place::object_of;
-use super::super::*;
+use super::super::{
+    Action, Contact, DEFINITIONS, Files, HostFacts, HostSeen, LeafWanted, Material, Observed, Place, PlaneSeen,
+    Planned, Wanted, leaves, names, plan, removal, wanted,
+};
 use crate::addon::Problem;
 use crate::cluster_addon::documents::{Document, parse};
 use crate::cluster_addon::health::{Health, health};
