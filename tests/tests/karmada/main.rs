@@ -30,7 +30,7 @@ use programs::Programs;
 
 /// Where the plane runs on the host. It is not the one that Karmada's own manifests have.
 const NAMESPACE: &str = "planes";
-const DEADLINE: Duration = Duration::from_secs(80);
+const DEADLINE: Duration = Duration::from_secs(150);
 const VERSION: &str = "1.18.2";
 
 /// The metadata cluster, which is the host, and an operator that leads there with one controller.
@@ -66,7 +66,7 @@ impl World {
             "apiVersion": "clusterwright.dev/v1alpha1", "kind": "KarmadaDeployment", "metadata": {"name": "k1"},
             "spec": {
                 "version": VERSION, "hostNamespace": NAMESPACE,
-                "crds": {"bundle": {"url": bundle::serve(VERSION).await?}},
+                "crds": {"bundle": bundle::serve(VERSION).await?},
                 "apiServer": {
                     "serviceType": "NodePort", "loadBalancerApiserverIp": own_address()?.to_string(), "nodePort": port,
                 },
