@@ -213,7 +213,9 @@ async fn drift_is_put_back(world: &World) -> Result<()> {
     let patch = json!({"spec": {"replicas": 0}});
     let replicas = async || anyhow::Ok(deployments.get("k1-scheduler").await?.spec.and_then(|spec| spec.replicas));
     let wanted = replicas().await?;
-    deployments.patch("k1-scheduler", &PatchParams::default(), &Patch::Merge(&patch)).await?;
+    // As a person would; what another controller sets is a conflict, which is said.
+    let person = PatchParams { field_manager: Some("kubectl-edit".into()), ..PatchParams::default() };
+    deployments.patch("k1-scheduler", &person, &Patch::Merge(&patch)).await?;
     let services: Api<Service> = Api::namespaced(world.client.clone(), NAMESPACE);
     services.delete("k1-webhook", &DeleteParams::default()).await?;
     world
