@@ -52,18 +52,18 @@ fn definition((name, kind, is_namespaced): &(&str, &str, bool)) -> Value {
     })
 }
 
-/// Serves the bundle for this version of Karmada for as long as the test runs; its URL.
-pub async fn serve(version: &str) -> Result<String> {
+/// Serves the bundle for this version of Karmada for as long as the test runs: the place, as the spec has it.
+pub async fn serve(version: &str) -> Result<Value> {
     let documents: Vec<String> = DEFINITIONS.iter().map(|one| definition(one).to_string()).collect();
     let file = documents.join("\n---\n");
-    let sha256: String = Sha256::digest(&file).iter().map(|byte| format!("{byte:02x}")).collect();
+    let digest = |text: &str| Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect::<String>();
     let index = json!({"formatVersion": 1, "artifacts": [{
         "name": "karmada-crds", "kind": "manifests", "version": version, "path": "files/crds.yaml",
-        "size": file.len(), "sha256": sha256,
+        "size": file.len(), "sha256": digest(&file),
     }]});
     let index = index.to_string();
     let listener = TcpListener::bind("127.0.0.1:0").await?;
-    let url = format!("http://{}", listener.local_addr()?);
+    let place = json!({"url": format!("http://{}", listener.local_addr()?), "indexSHA256": digest(&index)});
     tokio::spawn(async move {
         while let Ok((mut stream, _)) = listener.accept().await {
             let mut request = vec![0; 4096];
@@ -75,5 +75,5 @@ pub async fn serve(version: &str) -> Result<String> {
             let _ = stream.write_all(format!("{head}{body}").as_bytes()).await;
         }
     });
-    Ok(url)
+    Ok(place)
 }

@@ -30,7 +30,7 @@ use programs::Programs;
 
 /// Where the plane runs on the host. It is not the one that Karmada's own manifests have.
 const NAMESPACE: &str = "planes";
-const DEADLINE: Duration = Duration::from_secs(80);
+const DEADLINE: Duration = Duration::from_secs(150);
 const VERSION: &str = "1.18.2";
 
 /// The metadata cluster, which is the host, and an operator that leads there with one controller.
@@ -65,7 +65,7 @@ impl World {
             "apiVersion": "clusterwright.dev/v1alpha1", "kind": "KarmadaDeployment", "metadata": {"name": "k1"},
             "spec": {
                 "version": VERSION, "hostNamespace": NAMESPACE,
-                "crds": {"bundle": {"url": bundle::serve(VERSION).await?}},
+                "crds": {"bundle": bundle::serve(VERSION).await?},
                 "apiServer": {
                     "serviceType": "NodePort", "loadBalancerApiserverIp": own_address()?.to_string(), "nodePort": port,
                 },
@@ -212,7 +212,9 @@ async fn drift_is_put_back(world: &World) -> Result<()> {
     let patch = json!({"spec": {"replicas": 0}});
     let replicas = async || anyhow::Ok(deployments.get("k1-scheduler").await?.spec.and_then(|spec| spec.replicas));
     let wanted = replicas().await?;
-    deployments.patch("k1-scheduler", &PatchParams::default(), &Patch::Merge(&patch)).await?;
+    // As a person would; what another controller sets is a conflict, which is said.
+    let person = PatchParams { field_manager: Some("kubectl-edit".into()), ..PatchParams::default() };
+    deployments.patch("k1-scheduler", &person, &Patch::Merge(&patch)).await?;
     let services: Api<Service> = Api::namespaced(world.client.clone(), NAMESPACE);
     services.delete("k1-webhook", &DeleteParams::default()).await?;
     world

@@ -11,7 +11,7 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{UnixListener, UnixStream};
 use tokio_rustls::TlsAcceptor;
 
 use crate::NAMESPACE;
@@ -19,14 +19,16 @@ use crate::NAMESPACE;
 /// Where the proxy is; clones are the same.
 #[derive(Clone)]
 pub struct Network {
-    url: String,
+    directory: Arc<tempfile::TempDir>,
 }
+
+const SOCKET: &str = "proxy.sock";
 
 impl Network {
     /// Starts the proxy.
     pub async fn start(host: Client) -> Result<Self> {
-        let listener = TcpListener::bind("127.0.0.1:0").await?;
-        let url = format!("http://{}", listener.local_addr()?);
+        let directory = Arc::new(tempfile::tempdir()?);
+        let listener = UnixListener::bind(directory.path().join(SOCKET))?;
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
                 let host = host.clone();
@@ -34,13 +36,13 @@ impl Network {
                 tokio::spawn(async move { drop(connect(&host, stream).await) });
             }
         });
-        Ok(Self { url })
+        Ok(Self { directory })
     }
 
     /// The configuration by which an API server goes through it.
     pub fn egress(&self) -> String {
         let through = |name: &str| {
-            let transport = json!({"tcp": {"url": self.url}});
+            let transport = json!({"uds": {"udsName": self.directory.path().join(SOCKET)}});
             json!({"name": name, "connection": {"proxyProtocol": "HTTPConnect", "transport": transport}})
         };
         json!({
@@ -52,7 +54,7 @@ impl Network {
 }
 
 /// `CONNECT k1-webhook.planes.svc:443`: only what is deployed on the host is there.
-async fn connect(host: &Client, mut stream: TcpStream) -> Result<()> {
+async fn connect(host: &Client, mut stream: UnixStream) -> Result<()> {
     let (head, _) = read_head(&mut stream, Vec::new()).await?.context("nobody asks")?;
     let target = head.split_whitespace().nth(1).unwrap_or_default().to_owned();
     let service = target.split('.').next().unwrap_or_default().to_owned();

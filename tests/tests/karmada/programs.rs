@@ -22,7 +22,7 @@ use e2e::api_server::free_port;
 
 /// Where the operator's Pods have their files.
 const DIRECTORY: &str = "/etc/karmada";
-const DEADLINE: Duration = Duration::from_secs(40);
+const DEADLINE: Duration = Duration::from_secs(90);
 
 /// What runs of the plane; clones are the same.
 #[derive(Clone)]
