@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::super::names;
 use super::super::place::Manifest;
-use super::super::wanted::object_of;
+use super::super::place::object_of;
 use super::action::Place;
 use super::target::Target;
 
