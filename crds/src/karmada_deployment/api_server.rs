@@ -34,8 +34,8 @@ pub struct PlaneApiServer {
     #[serde(default)]
     pub service_type: ServiceType,
     /// The IP address at which it is reached: with `LoadBalancer` the one that the load balancer is to have, with
-    /// `NodePort`, where it is required, that of a load balancer of yours before the nodes. Default with `LoadBalancer`:
-    /// the one that it gets.
+    /// `NodePort`, where it is required, that of a load balancer of yours before the nodes. Default with
+    /// `LoadBalancer`: the one that it gets.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 2, max = 45), regex(pattern = r"^([0-9]{1,3}(\.[0-9]{1,3}){3}|[0-9a-f]*:[0-9a-f:]*)$"))]
     pub load_balancer_apiserver_ip: Option<String>,

@@ -951,7 +951,7 @@ reasons! {
         "The kubeconfig holds no certificates."
         "";
     NoneWanted Normal [MEMBERS_READY WORKERS_READY]
-        "No worker is wanted."
+        "No worker, or no member, is wanted."
         "";
     NotClean Warning []
         "The reset left something on the machine."

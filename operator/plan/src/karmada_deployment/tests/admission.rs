@@ -172,17 +172,23 @@ fn what_cannot_be_changed_is_not() {
 fn every_flag_of_ours_is_refused_in_extra_args() {
     use super::super::Component;
     let world = super::world::settled("descheduler: {}, search: {}, metricsAdapter: {}");
+    let schema = schema();
     for component in Component::ALL {
         let kind = if component == Component::Etcd { "StatefulSet" } else { "Deployment" };
         let live = world.find(super::super::Place::Host, kind, &format!("k1-{}", component.suffix())).unwrap();
         let command = live["spec"]["template"]["spec"]["containers"][0]["command"].as_array().unwrap().clone();
+        let settings = component.field().split('.').fold(&schema["properties"]["spec"], |schema, field| {
+            let inner = &schema["properties"][field];
+            assert!(inner.is_object(), "{field}");
+            inner
+        });
         for flag in command.iter().filter_map(|flag| flag.as_str()?.strip_prefix("--")) {
             let name = flag.split_once('=').map_or(flag, |(name, _)| name);
-            let settings = format!("{{extraArgs: {{{name}: x}}}}");
-            match component {
-                Component::Etcd => refused(&format!("etcd: {{local: {settings}}}"), "extraArgs may not have a flag"),
-                _ => refused(&format!("{}: {settings}", component.field()), "extraArgs may not have a flag"),
-            }
+            let (mut value, mut found) = (json!({ "extraArgs": { name: "x" } }), Vec::new());
+            complete(settings, &mut value);
+            broken(settings, &value, None, &mut found);
+            let is_refused = found.iter().any(|message| message.starts_with("extraArgs may not have a flag"));
+            assert!(is_refused, "{component:?} --{name}: {found:?}");
         }
     }
 }

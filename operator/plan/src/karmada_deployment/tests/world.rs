@@ -8,7 +8,10 @@ use crds::{Cluster, KarmadaDeployment};
 use serde_json::{Value, json};
 
 use super::super::place::object_of;
-use super::super::*;
+use super::super::{
+    Action, Contact, DEFINITIONS, Files, HostFacts, HostSeen, LeafWanted, Material, Observed, Place, PlaneSeen,
+    Planned, Wanted, leaves, names, plan, removal, wanted,
+};
 use crate::addon::Problem;
 use crate::cluster_addon::documents::{Document, parse};
 use crate::cluster_addon::health::{Health, health};
@@ -139,7 +142,7 @@ impl World {
         (object.kind, object.namespace.unwrap_or_default(), object.name)
     }
 
-    fn states(&self, place: Place) -> Vec<State> {
+    fn states(&self, wanted: &[Wanted], place: Place) -> Vec<State> {
         let state = |one: &Wanted| {
             let key = Self::key(&one.manifest.0);
             if let Some(why) = self.refused.get(&key) {
@@ -150,7 +153,7 @@ impl World {
             let trial = if is_same { Trial::Same } else { Trial::Differs };
             State::There { live: Box::new(live.clone()), trial }
         };
-        self.wanted().iter().filter(|one| one.place == place).map(state).collect()
+        wanted.iter().filter(|one| one.place == place).map(state).collect()
     }
 
     fn listed(&self, place: Place, kinds: &[removal::Kind]) -> Vec<Value> {
@@ -163,11 +166,11 @@ impl World {
     }
 
     pub fn plan(&self) -> Planned {
-        let material = self.material();
+        let (material, wanted) = (self.material(), self.wanted());
         let host = match self.host_lost {
             true => Contact::Lost("connection refused".to_owned()),
             false => Contact::Made(HostSeen {
-                states: self.states(Place::Host),
+                states: self.states(&wanted, Place::Host),
                 listed: self.listed(Place::Host, &removal::KINDS_OF_HOST),
                 pods: self.pods.clone(),
             }),
@@ -176,7 +179,7 @@ impl World {
             (None, _) => Contact::NotMade,
             (_, false) => Contact::Lost("connection refused".to_owned()),
             (_, true) => Contact::Made(PlaneSeen {
-                states: self.states(Place::Plane),
+                states: self.states(&wanted, Place::Plane),
                 listed: self.listed(Place::Plane, &removal::KINDS_OF_PLANE),
                 leaders: Vec::new(),
                 policy_refused: self.policy_refused.clone(),
@@ -282,9 +285,8 @@ impl World {
     }
 
     /// Whatever an act needs that comes before it.
-    pub fn check(&self, action: &Action) {
+    fn check(&self, wanted: &[Wanted], action: &Action) {
         let Action::Apply { place, object, manifest, .. } = action else { return };
-        let wanted = self.wanted();
         let found = wanted.iter().find(|one| one.place == *place && one.manifest == **manifest);
         let stage = found.map(|one| one.stage).expect("what is applied is wanted");
         for before in wanted.iter().filter(|one| one.stage < stage) {
@@ -303,6 +305,15 @@ impl World {
         assert!(!controls || object.kind != "Deployment" || is_asked, "{object} before the webhook is asked");
     }
 
+    /// Does all of a plan, each act in its order.
+    pub fn play(&mut self, actions: &[Action]) {
+        let wanted = self.wanted();
+        for action in actions {
+            self.check(&wanted, action);
+            self.apply(action);
+        }
+    }
+
     /// Plays until nothing is left to do; how many turns it took.
     pub fn settle(&mut self) -> usize {
         for turn in 0..120 {
@@ -318,10 +329,7 @@ impl World {
                 }
                 continue;
             }
-            for action in &planned.actions {
-                self.check(action);
-                self.apply(action);
-            }
+            self.play(&planned.actions);
         }
         panic!("it has not come to rest; the last was {:?}", self.log.iter().rev().take(8).collect::<Vec<_>>());
     }
