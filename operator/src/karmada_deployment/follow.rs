@@ -8,9 +8,10 @@ use futures::channel::mpsc::{UnboundedReceiver, UnboundedSender, unbounded};
 use futures::{StreamExt, stream};
 use kube::Api;
 use kube::api::DynamicObject;
+use kube::core::PartialObjectMeta;
 use kube::runtime::reflector::ObjectRef;
 use kube::runtime::watcher::{Config, Event};
-use kube::runtime::{WatchStreamExt, metadata_watcher};
+use kube::runtime::{WatchStreamExt, watcher};
 use parking_lot::Mutex;
 use plan::karmada_deployment::Place;
 use plan::karmada_deployment::names::selector;
@@ -61,13 +62,11 @@ impl Following {
         for (group, version, kind) in kinds {
             // One that is not known now is not watched; it is still looked at.
             let Ok(Some(known)) = objects.kind(group, version, kind).await else { continue };
-            let api: Api<DynamicObject> = match namespace.filter(|_| known.is_namespaced) {
+            let api: Api<PartialObjectMeta<DynamicObject>> = match namespace.filter(|_| known.is_namespaced) {
                 Some(namespace) => Api::namespaced_with(objects.client(), namespace, &known.resource),
                 None => Api::all_with(objects.client(), &known.resource),
             };
-            watches.push(
-                metadata_watcher(api, config.clone()).modify(|object| object.metadata.managed_fields = None).boxed(),
-            );
+            watches.push(watcher(api, config.clone()).modify(|object| object.metadata.managed_fields = None).boxed());
         }
         let (changed, plane) = (self.changed.clone(), ObjectRef::from_obj(object));
         let watch = tokio::spawn(async move {
