@@ -40,7 +40,7 @@ pub fn definitions() -> Vec<Document> {
         )
     };
     let text = DEFINITIONS.map(one).join("\n---\n");
-    parse("karmada-crds", &text, "k1").unwrap()
+    parse("karmada-crds", &text, None).unwrap()
 }
 
 #[derive(Clone)]
