@@ -6,8 +6,8 @@ use crds::karmada_deployment::SyncMode;
 use serde_json::Value;
 
 use super::super::names::is_made_for;
+use super::super::place::object_of;
 use super::super::removal::Kind;
-use super::super::wanted::object_of;
 use super::action::{Act, Place};
 use super::cluster::{deletion, release};
 use super::context::{Context, Outcome};

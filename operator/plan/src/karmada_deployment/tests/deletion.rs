@@ -100,6 +100,8 @@ fn members_leave_before_anything_goes() {
         name: "m1".into(),
         sync_mode: SyncMode::Push,
         cluster_ref: None,
+        kube_config_secret_name: None,
+        auto_joined: false,
         cluster_uid: None,
         phase: KarmadaMemberPhase::Joined,
         reason: "X".into(),

@@ -103,6 +103,8 @@ fn members_are_counted_and_the_first_that_is_missing_is_named() {
         name: name.into(),
         sync_mode: SyncMode::Push,
         cluster_ref: None,
+        kube_config_secret_name: None,
+        auto_joined: false,
         cluster_uid: None,
         phase,
         reason: "X".into(),

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use crds::karmada_deployment::{KarmadaMemberPhase, UnjoinPolicy};
-use crds::{KarmadaDeployment, KarmadaDeploymentStatus, ObjectExt};
+use crds::{KarmadaDeployment, KarmadaDeploymentStatus};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
