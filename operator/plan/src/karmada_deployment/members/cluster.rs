@@ -6,8 +6,7 @@ use crds::names::{annotation, finalizer};
 use serde_json::{Value, json};
 
 use super::super::names::MEMBERS_NAMESPACE;
-use super::super::place::Manifest;
-use super::super::place::object_of;
+use super::super::place::{Manifest, object_of};
 use super::action::{Act, Place};
 use super::manifest::labels as manifest_labels;
 use super::observed::Facts;

@@ -35,7 +35,8 @@ fn begin(context: &Context<'_>) -> Outcome {
     if let Wish::Wait(problem) = &context.target.wish {
         return waiting(problem.reason, &problem.message);
     }
-    if !context.observed.object.is_true(condition::COMPONENTS_READY) {
+    // It may be a member already that the status has lost.
+    if context.plane.is_none() || !context.observed.object.is_true(condition::COMPONENTS_READY) {
         return waiting(Reason::WaitingForPlane, "waiting for the plane to work");
     }
     let Some(seen) = context.seen else {

@@ -11,6 +11,7 @@ use super::action::{Act, Place};
 use super::cleaning::{self, clean};
 use super::cluster::{deletion, is_held_by_others, is_ready, is_terminating, patch_of, readiness, released};
 use super::context::{Context, Outcome};
+use super::difference::{difference, wanted_now};
 use super::observed::PlaneSeen;
 use super::push;
 use crate::message::count;
@@ -70,28 +71,36 @@ pub(super) fn leave(context: &Context<'_>) -> Outcome {
     }
 }
 
-/// Karmada deletes what it runs there, which it does only where it reaches the member.
+/// Karmada deletes what it runs there, which it does only where it reaches the member: what it needs for that is put
+/// back until it has.
 fn delete(context: &Context<'_>, plane: &PlaneSeen, cluster: &Value) -> Outcome {
+    let is_ready = is_ready(cluster);
+    if !is_ready && plane.works.get(&context.target.name).copied().unwrap_or_default() == 0 {
+        return preserve(context, plane, cluster);
+    }
     let works = works(context, plane);
-    match (is_terminating(cluster), is_ready(cluster)) {
+    let (reason, message) = match (is_terminating(cluster), is_ready) {
         (false, true) => {
             let message = format!("deleting its Cluster in the plane, and what the plane runs there: {works}");
-            let mut outcome = context.leaving(Reason::UnjoiningMembers, message);
-            outcome.acts.extend(deletion(Place::Plane, cluster));
-            outcome
+            (Reason::UnjoiningMembers, message)
         }
         (true, true) => {
-            let message = format!("waiting for Karmada to delete what it runs there: {works} left");
-            context.leaving(Reason::UnjoiningMembers, message)
+            (Reason::UnjoiningMembers, format!("waiting for Karmada to delete what it runs there: {works} left"))
         }
         (_, false) => {
             let message = format!(
                 "Karmada does not reach it, and can delete nothing of {works} there; it goes on when it does; to leave that there, {}",
                 context.give_up_command()
             );
-            context.leaving(Reason::MemberNotReady, message)
+            (Reason::MemberNotReady, message)
         }
-    }
+    };
+    let mut outcome = context.leaving(reason, message);
+    let differs = wanted_now(context, plane).map(|wanted| difference(context, &wanted).acts).unwrap_or_default();
+    let is_cluster = |act: &Act| matches!(act, Act::Apply { object, .. } if object.kind == "Cluster");
+    outcome.acts.extend(differs.into_iter().filter(|act| !is_cluster(act)));
+    outcome.acts.extend(is_ready.then(|| deletion(Place::Plane, cluster)).flatten());
+    outcome
 }
 
 /// What it runs stays: Karmada is kept from it before anything is deleted.

@@ -6,8 +6,7 @@ use crds::names::label;
 use serde_json::{Value, json};
 
 use super::super::names;
-use super::super::place::Manifest;
-use super::super::place::object_of;
+use super::super::place::{Manifest, object_of};
 use super::action::Place;
 use super::target::Target;
 

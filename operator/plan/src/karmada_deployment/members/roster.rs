@@ -30,7 +30,7 @@ pub fn roster(object: &KarmadaDeployment, neighbours: &Neighbours<'_>, plane: Op
         targets.entry(status.name.clone()).or_insert_with(|| unlisted(object, neighbours, status));
     }
     if let Some(plane) = plane {
-        remember(object, plane, &known, &mut targets);
+        remember(object, plane, &mut targets);
     }
     targets.into_values().collect()
 }
@@ -89,18 +89,11 @@ fn unlisted(object: &KarmadaDeployment, neighbours: &Neighbours<'_>, status: &Ka
     }
 }
 
-/// Where the status was lost the plane still says who is a member, and how.
-fn remember(
-    object: &KarmadaDeployment,
-    plane: &PlaneSeen,
-    known: &BTreeMap<&str, &KarmadaMemberStatus>,
-    targets: &mut BTreeMap<String, Target>,
-) {
+/// The plane knows who is a member, and how; also where the status was lost.
+fn remember(object: &KarmadaDeployment, plane: &PlaneSeen, targets: &mut BTreeMap<String, Target>) {
     for target in plane.clusters.iter().filter_map(|cluster| forgotten(object, cluster)) {
-        let has_begun = known.get(target.name.as_str()).is_some_and(|status| has_begun(status));
         match targets.get_mut(&target.name) {
-            Some(listed) if !has_begun => listed.sync_mode = target.sync_mode,
-            Some(_) => {}
+            Some(listed) => listed.sync_mode = target.sync_mode,
             None => drop(targets.insert(target.name.clone(), target)),
         }
     }

@@ -2,7 +2,7 @@
 //! happens, no member loses what it is to keep; and once all is well, all is at rest as the spec says.
 
 use crds::karmada_deployment::{KarmadaMemberPhase as Phase, UnjoinPolicy};
-use proptest::prelude::{any, proptest};
+use proptest::prelude::{ProptestConfig, any, proptest};
 
 use super::world::World;
 
@@ -59,6 +59,8 @@ fn play(mut dice: u64, policy: UnjoinPolicy) {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, max_shrink_time: 20_000, ..ProptestConfig::default() })]
+
     #[test]
     fn whatever_happens_members_keep_what_they_run(dice in any::<u64>()) {
         play(dice | 1, UnjoinPolicy::Preserve);
