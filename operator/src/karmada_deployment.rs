@@ -190,8 +190,8 @@ impl Reconcile for Observation {
         })
     }
 
-    /// A Cluster that cannot be decoded is not one that is gone. Another plane that cannot be decoded takes nothing away:
-    /// what is another one's on a host is not touched, whatever is known of it.
+    /// A Cluster that cannot be decoded is not one that is gone. Another plane that cannot be decoded takes nothing
+    /// away: what is another one's on a host is not touched, whatever is known of it.
     fn hold(&self, ctx: &Context, plan: &PlanOf<Self>) -> Option<(String, KarmadaDeploymentStatus)> {
         let (name, host) = (self.object.name(), self.object.spec.host_cluster_ref.as_ref());
         let mut needed = vec![("ClusterDeployment", name), ("Cluster", name)];

@@ -1,5 +1,5 @@
-//! Objects of any kind on a cluster, through its API, written as one field manager: each call has its time, and says how
-//! it failed.
+//! Objects of any kind on a cluster, through its API, written as one field manager: each call has its time, and says
+//! how it failed.
 
 pub(crate) mod kinds;
 pub(crate) mod look;

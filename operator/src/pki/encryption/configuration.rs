@@ -8,8 +8,8 @@ use super::scheme::{EncryptionKey, Provider};
 use crate::pki::error::PkiError;
 
 impl EncryptionKeys {
-    /// The EncryptionConfiguration, as JSON, which is YAML: Secrets are encrypted, what was written before encryption is
-    /// read.
+    /// The EncryptionConfiguration, as JSON, which is YAML: Secrets are encrypted, what was written before encryption
+    /// is read.
     ///
     /// # Errors
     ///
