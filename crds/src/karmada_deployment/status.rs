@@ -110,6 +110,12 @@ pub struct KarmadaMemberStatus {
     #[serde(default, rename = "clusterUID", skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 64))]
     pub cluster_uid: Option<String>,
+    /// When Karmada reached it first. Absent: it has not joined.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub joined_at: Option<Time>,
+    /// Since when it leaves. Absent: it does not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub leaving_since: Option<Time>,
     /// How far it is.
     #[serde(default)]
     pub phase: KarmadaMemberPhase,

@@ -20,7 +20,7 @@ mod taken;
 mod target;
 mod wanted;
 
-use crds::karmada_deployment::{KarmadaDeletionPolicy, KarmadaMemberPhase, KarmadaMemberStatus};
+use crds::karmada_deployment::{KarmadaDeletionPolicy, KarmadaMemberStatus};
 use crds::names::condition;
 use crds::{Conditions, KarmadaDeployment, ObjectExt, Reason};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -70,8 +70,8 @@ pub fn plan(observed: &Observed<'_>) -> Planned {
         let acts = outcome.acts.drain(..).map(|act| Action { member: target.name.clone(), act });
         planned.actions.extend(acts);
         let status = row(observed, target, &outcome, context.known);
-        let is_settled = matches!(status.phase, KarmadaMemberPhase::Joined | KarmadaMemberPhase::Blocked);
-        if !is_settled {
+        let waits_for_somebody = outcome.problem.reason.is_warning();
+        if !outcome.is_joined && !waits_for_somebody {
             planned.next = Next::after_seconds(LOOK_AGAIN_SECONDS);
             planned.waits_for.get_or_insert(format!("{}: {}", status.name, status.message));
         }
@@ -95,6 +95,7 @@ fn pause(outcome: &mut Outcome, context: &Context<'_>) {
     if acts > 0 || begins {
         let changes = count(acts.max(1), "change");
         outcome.phase = context.phase();
+        outcome.is_leaving = false;
         outcome.problem.reason = Reason::Paused;
         outcome.problem.message = format!("paused: {changes} to be made once spec.paused is false");
     }
@@ -107,6 +108,10 @@ fn row(
     known: Option<&KarmadaMemberStatus>,
 ) -> KarmadaMemberStatus {
     let is_same = known.filter(|known| known.phase == outcome.phase);
+    let now = || Time(observed.now);
+    // What a pause keeps from being done has not begun.
+    let leaving = known.and_then(|known| known.leaving_since.clone()).filter(|_| target.wish == Wish::Leave);
+    let now_if_leaving = || outcome.is_leaving.then(now);
     KarmadaMemberStatus {
         name: target.name.clone(),
         sync_mode: target.sync_mode,
@@ -114,10 +119,12 @@ fn row(
         kube_config_secret_name: target.reached_by.secret_name(),
         auto_joined: target.auto_joined,
         cluster_uid: outcome.uid.clone(),
+        joined_at: known.and_then(|known| known.joined_at.clone()).or_else(|| outcome.is_joined.then(now)),
+        leaving_since: leaving.or_else(now_if_leaving),
         phase: outcome.phase,
         reason: outcome.problem.reason.as_str().to_owned(),
         message: quote(outcome.problem.message.clone()),
-        since: is_same.map_or(Time(observed.now), |known| known.since.clone()),
+        since: is_same.map_or_else(now, |known| known.since.clone()),
     }
 }
 

@@ -43,6 +43,10 @@ pub(super) struct Outcome {
     pub acts: Vec<Act>,
     /// Set once it begins to join.
     pub uid: Option<String>,
+    /// Whether Karmada reaches it.
+    pub is_joined: bool,
+    /// Whether it leaves.
+    pub is_leaving: bool,
     /// Whether nothing of it is left.
     pub is_gone: bool,
 }
@@ -65,6 +69,16 @@ impl<'a> Context<'a> {
             plane: made(observed.plane),
             may_begin,
         }
+    }
+
+    /// Whether Karmada has reached it since it joined.
+    pub fn has_joined(&self) -> bool {
+        self.known.is_some_and(|known| known.joined_at.is_some())
+    }
+
+    /// Whether it has begun to leave.
+    pub fn is_leaving(&self) -> bool {
+        self.known.is_some_and(|known| known.leaving_since.is_some())
     }
 
     pub fn has_begun(&self) -> bool {
@@ -92,11 +106,11 @@ impl<'a> Context<'a> {
         let leaves = self.target.wish == Wish::Leave;
         let uid = self.known.and_then(|known| known.cluster_uid.clone()).or_else(|| written().filter(|_| leaves));
         let problem = Problem { reason, message: message.into() };
-        Outcome { phase, problem, acts: Vec::new(), uid, is_gone: false }
+        Outcome { phase, problem, acts: Vec::new(), uid, is_joined: false, is_leaving: false, is_gone: false }
     }
 
     pub fn leaving(&self, reason: Reason, message: String) -> Outcome {
-        self.outcome(KarmadaMemberPhase::Leaving, reason, message)
+        Outcome { is_leaving: true, ..self.outcome(KarmadaMemberPhase::Leaving, reason, message) }
     }
 
     /// The command that gives the member up, beside those that are given up already.

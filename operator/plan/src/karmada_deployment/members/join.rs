@@ -78,16 +78,13 @@ fn go_on(context: &Context<'_>) -> Outcome {
 
 /// A member that has joined stays one, whatever is not known of it.
 fn held(context: &Context<'_>) -> Phase {
-    match context.phase() {
-        Phase::Joined | Phase::Lost => Phase::Lost,
-        _ => Phase::Joining,
-    }
+    if context.has_joined() { Phase::Lost } else { Phase::Joining }
 }
 
 fn apply(context: &Context<'_>, plane: &PlaneSeen, wanted: &[Wanted]) -> Outcome {
     let found = difference(context, wanted);
     let mut outcome = told(context, plane, wanted);
-    outcome.acts = found.acts;
+    (outcome.acts, outcome.is_joined) = (found.acts, is_ready(context));
     if let Some(problem) = refused(context) {
         // What the plane has may work yet: it is not given what does not.
         outcome.acts.retain(|act| !matches!(act, Act::Apply { place: Place::Plane, .. }));
@@ -95,7 +92,7 @@ fn apply(context: &Context<'_>, plane: &PlaneSeen, wanted: &[Wanted]) -> Outcome
         return outcome;
     }
     if let Some(problem) = found.problem {
-        let is_new = !matches!(context.phase(), Phase::Joined | Phase::Lost);
+        let is_new = !context.has_joined();
         let is_taken = problem.reason == Reason::MemberTaken;
         let stays = if is_ready(context) { Phase::Joined } else { held(context) };
         outcome.phase = if is_taken && is_new { Phase::Blocked } else { stays };
@@ -142,7 +139,7 @@ fn told(context: &Context<'_>, plane: &PlaneSeen, wanted: &[Wanted]) -> Outcome 
         })
         .unwrap_or_else(|| "it has said nothing of it yet".to_owned());
     let phase = held(context);
-    let reason = if phase == Phase::Lost { Reason::MemberNotReady } else { Reason::JoiningMember };
+    let reason = if context.has_joined() { Reason::MemberNotReady } else { Reason::JoiningMember };
     context.outcome(phase, reason, format!("Karmada does not reach it: {why}{agent}"))
 }
 

@@ -1,6 +1,6 @@
-//! How a member leaves. What the plane runs there goes when its Works do, so Karmada is first kept from the member where
-//! it is to stay: it is given a token that nobody accepts, or its agent goes with its rights. Only then, and once
-//! Karmada has noticed, its Cluster is deleted in the plane.
+//! How a member leaves. What the plane runs there goes when its Works do, so Karmada is first kept from the member
+//! where it is to stay: it is given a token that nobody accepts, or its agent goes with its rights. Only then, and
+//! once Karmada has noticed, its Cluster is deleted in the plane.
 
 use crds::karmada_deployment::{KarmadaMemberPhase as Phase, SyncMode, UnjoinPolicy};
 use crds::{ObjectExt, Reason};
@@ -43,7 +43,7 @@ fn course(context: &Context<'_>, plane: Option<&PlaneSeen>) -> Course {
 }
 
 pub(super) fn leave(context: &Context<'_>) -> Outcome {
-    let is_new = context.phase() != Phase::Leaving;
+    let is_new = !context.is_leaving();
     if is_new && !context.may_begin {
         let message = "it leaves once others have, as many as may join or leave at once";
         return context.outcome(context.phase(), Reason::WaitingForOtherMembers, message);

@@ -4,7 +4,6 @@
 use std::collections::BTreeSet;
 
 use crds::Conditions;
-use crds::karmada_deployment::KarmadaMemberPhase as Phase;
 use crds::names::condition;
 
 use super::observed::{Member, Observed};
@@ -23,7 +22,8 @@ pub(super) fn may_begin<'a>(observed: &'a Observed<'a>, targets: &'a [Target]) -
     let busy = targets.iter().filter(|target| {
         let is_busy = known.get(target.name.as_str()).is_some_and(|status| {
             let seconds = observed.now.duration_since(status.since.0).as_secs();
-            matches!(status.phase, Phase::Joining | Phase::Leaving) && seconds < COUNTS_SECONDS
+            let is_at_it = has_begun(status) && status.joined_at.is_none() || status.leaving_since.is_some();
+            is_at_it && seconds < COUNTS_SECONDS
         });
         is_busy && answers(target)
     });
@@ -35,7 +35,7 @@ pub(super) fn may_begin<'a>(observed: &'a Observed<'a>, targets: &'a [Target]) -
         let status = known.get(target.name.as_str());
         match target.wish {
             Wish::Join => plane_works && answers(target) && !status.is_some_and(|status| has_begun(status)),
-            Wish::Leave => status.is_none_or(|status| status.phase != Phase::Leaving),
+            Wish::Leave => status.is_none_or(|status| status.leaving_since.is_none()),
             Wish::Wait(_) => false,
         }
     };

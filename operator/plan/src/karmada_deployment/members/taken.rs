@@ -1,6 +1,6 @@
 //! Why a cluster cannot be a member under its name. Nothing that others have is taken over.
 
-use crds::karmada_deployment::{KarmadaMemberPhase, ServiceType, SyncMode};
+use crds::karmada_deployment::{ServiceType, SyncMode};
 use crds::{KarmadaDeployment, ObjectExt, Reason};
 use serde_json::Value;
 
@@ -90,7 +90,7 @@ fn in_another_plane(context: &Context<'_>) -> Found {
     let claims = |plane: &KarmadaDeployment| {
         let members = plane.status.as_ref().map(|status| status.members.as_slice()).unwrap_or_default();
         let has_it = members.iter().find(|member| member.cluster_uid.as_deref() == Some(uid));
-        has_it.map(|member| member.phase != KarmadaMemberPhase::Blocked)
+        has_it.map(|member| member.joined_at.is_some())
     };
     let ours = claims(object) == Some(true);
     let age = |plane: &KarmadaDeployment| (plane.created_at().map(|time| time.0), plane.uid().to_owned());

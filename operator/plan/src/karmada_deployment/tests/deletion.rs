@@ -103,6 +103,8 @@ fn members_leave_before_anything_goes() {
         kube_config_secret_name: None,
         auto_joined: false,
         cluster_uid: None,
+        joined_at: None,
+        leaving_since: None,
         phase: KarmadaMemberPhase::Joined,
         reason: "X".into(),
         message: "x".into(),

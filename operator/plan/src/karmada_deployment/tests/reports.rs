@@ -106,6 +106,8 @@ fn members_are_counted_and_the_first_that_is_missing_is_named() {
         kube_config_secret_name: None,
         auto_joined: false,
         cluster_uid: None,
+        joined_at: None,
+        leaving_since: None,
         phase,
         reason: "X".into(),
         message: message.into(),
