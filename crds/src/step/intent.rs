@@ -67,7 +67,7 @@ pub enum Effect {
 }
 
 impl Effect {
-    /// Whether the runs are told all that the cluster wants of its machines: components, artifacts, manifests, files.
+    /// Whether the runs have all that the cluster wants of its machines: components, artifacts, manifests, files.
     pub fn needs_wanted(self) -> bool {
         self == Effect::Provisions || self == Effect::Compares
     }

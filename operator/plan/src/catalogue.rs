@@ -22,7 +22,7 @@ static CATALOGUE: LazyLock<Value> = LazyLock::new(|| {
     json!({"kubernetes": sources["kubernetes"], "components": sources["components"], "versions": versions})
 });
 
-/// As runs are told it: `{kubernetes, components, versions}`. The first two have for each name a kind and templates of
+/// As runs have it: `{kubernetes, components, versions}`. The first two have for each name a kind and templates of
 /// its URLs, the last for each minor the version of each component.
 pub(crate) fn variable() -> Value {
     CATALOGUE.clone()

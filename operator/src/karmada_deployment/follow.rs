@@ -23,7 +23,7 @@ use crate::objects::Objects;
 /// A watch is taken up again so often: its connection may be dead, and nothing would be seen.
 const WATCH_SECONDS: u32 = 60;
 
-/// Who is told of a change.
+/// Who is notified of a change.
 pub(super) type Changes = UnboundedReceiver<ObjectRef<KarmadaDeployment>>;
 
 /// The watches by the UIDs of their KarmadaDeployments.

@@ -38,7 +38,7 @@ struct File {
 }
 
 impl ArtifactLock {
-    /// As runs are told it.
+    /// As runs have it.
     pub(super) fn variable(&self) -> Value {
         json!({"files": self.files, "images": self.images})
     }
