@@ -73,7 +73,8 @@ mod tests {
         line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() * 1024
     }
 
-    /// What is measured is the process's: it runs again, with this test alone.
+    /// What is measured is the process's: it runs again, with this test alone, and with one arena of glibc's allocator,
+    /// for how much each thread's keeps for itself differs from run to run.
     #[test]
     fn a_large_snapshot_is_fetched_in_the_memory_of_a_few_ranges() {
         if std::env::var_os(ALONE).is_some() {
@@ -81,7 +82,8 @@ mod tests {
         }
         let name = "fetch::tests::a_large_snapshot_is_fetched_in_the_memory_of_a_few_ranges";
         let mut again = std::process::Command::new(std::env::current_exe().unwrap());
-        let output = again.args([name, "--exact", "--nocapture"]).env(ALONE, "1").output().unwrap();
+        let output =
+            again.args([name, "--exact", "--nocapture"]).env(ALONE, "1").env("MALLOC_ARENA_MAX", "1").output().unwrap();
         let said = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success() && said.contains("of memory for"), "{said}");
     }
@@ -126,6 +128,6 @@ mod tests {
         assert_eq!(fetched, source.manifest().snapshot.plain_size);
         let grown = peak() - before;
         println!("{} MiB of memory for {} MiB", grown >> 20, fetched >> 20);
-        assert!(grown < 48 << 20, "{} MiB", grown >> 20);
+        assert!(grown < 32 << 20, "{} MiB", grown >> 20);
     }
 }
