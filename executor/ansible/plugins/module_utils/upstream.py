@@ -26,7 +26,7 @@ LOCK = "the lock of spec.artifacts.lockRef"
 def explained(error: BaseException) -> str:
     """As of a bundle; but nobody logs in here."""
     if isinstance(error, urllib.error.HTTPError) and error.code in (401, 403):
-        return f"HTTP {error.code}: the server lets nobody have it"
+        return f"HTTP {error.code}: the server refuses access"
     return explain(error)
 
 

@@ -82,15 +82,7 @@ fn acceptor(issuer: &Issuer<'static, KeyPair>, host: &str) -> TlsAcceptor {
     let mut params = CertificateParams::new(vec![host.to_owned()]).unwrap();
     params.use_authority_key_identifier_extension = true;
     let leaf = params.signed_by(&key, issuer).unwrap();
-    let key = rustls::pki_types::PrivateKeyDer::try_from(key.serialize_der()).unwrap();
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let config = rustls::ServerConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .unwrap()
-        .with_no_client_auth()
-        .with_single_cert(vec![leaf.der().clone()], key)
-        .unwrap();
-    TlsAcceptor::from(Arc::new(config))
+    crate::tls::acceptor(&leaf, &key)
 }
 
 impl Proxy {

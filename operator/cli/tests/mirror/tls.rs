@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use axum::serve::Listener;
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
-use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
+use rcgen::{BasicConstraints, Certificate, CertificateParams, IsCa, Issuer, KeyPair};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
@@ -48,6 +48,12 @@ pub fn authority() -> (String, impl FnOnce(TcpListener) -> Tls) {
     let issuer = Issuer::new(params, key);
     let key = KeyPair::generate().unwrap();
     let leaf = CertificateParams::new(vec!["127.0.0.1".to_owned()]).unwrap().signed_by(&key, &issuer).unwrap();
+    let acceptor = acceptor(&leaf, &key);
+    (ca.pem(), move |listener| Tls { listener, acceptor })
+}
+
+/// Shows this certificate to every client.
+pub fn acceptor(leaf: &Certificate, key: &KeyPair) -> TlsAcceptor {
     let key = rustls::pki_types::PrivateKeyDer::try_from(key.serialize_der()).unwrap();
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let config = rustls::ServerConfig::builder_with_provider(provider)
@@ -56,8 +62,7 @@ pub fn authority() -> (String, impl FnOnce(TcpListener) -> Tls) {
         .with_no_client_auth()
         .with_single_cert(vec![leaf.der().clone()], key)
         .unwrap();
-    let acceptor = TlsAcceptor::from(Arc::new(config));
-    (ca.pem(), move |listener| Tls { listener, acceptor })
+    TlsAcceptor::from(Arc::new(config))
 }
 
 #[test]
