@@ -30,15 +30,17 @@ LOOKUPS = (
     "dict", "file", "first_found", "indexed_items", "inventory_hostnames", "items", "list", "nested", "random_choice",
     "sequence", "subelements", "template", "together", "varnames", "vars",
 )
+# What the steps of this collection look up beside a playbook of others: files of the run, and what ssh has for a machine.
+OWN = ("clusterwright.cluster.encryption", "clusterwright.cluster.login_keys")
 
 
 def refusing(get, kind: str, allowed: tuple, why: str):
-    """The loader's function, for these names of ansible.builtin only."""
+    """The loader's function, for these names of ansible.builtin, and for our own, only."""
 
     @functools.wraps(get)
     def fenced(name, *args, **kwargs):
         short = str(name).removeprefix("ansible.builtin.").removeprefix("ansible.legacy.")
-        if short not in allowed:
+        if short not in allowed + OWN:
             raise AnsibleError(
                 f"{kind} {short!r} is refused: {why}; allowed: {', '.join(allowed)}"
             )
