@@ -6,6 +6,7 @@ mod bundle;
 mod host;
 mod network;
 mod programs;
+mod real;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -45,18 +46,7 @@ impl World {
     async fn start() -> Result<Self> {
         let server = ApiServer::shared().await?;
         let client = server.client();
-        let namespaces: Api<Namespace> = Api::all(client.clone());
-        let fleet = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "fleet"}});
-        namespaces.create(&PostParams::default(), &serde_json::from_value(fleet)?).await?;
-        let command = Settings::augment_args(clap::Command::new("operator"));
-        let arguments = ["operator", "--namespace=fleet", "--listen=127.0.0.1:0", "--message-interval-seconds=0"];
-        let settings = Settings::from_arg_matches(&command.get_matches_from(arguments))?;
-        let config = server.config()?;
-        tokio::spawn(async move {
-            let never = std::future::pending();
-            let ended = operator::serve(config, settings, operator::karmada_deployment::spawn, never).await;
-            println!("the operator ended: {ended:?}");
-        });
+        begin(&server).await?;
         let port = node_port()?;
         let network = Network::start(client.clone()).await?;
         let programs = Programs::new(client.clone(), network, port)?;
@@ -65,7 +55,7 @@ impl World {
             "apiVersion": "clusterwright.dev/v1alpha1", "kind": "KarmadaDeployment", "metadata": {"name": "k1"},
             "spec": {
                 "version": VERSION, "hostNamespace": NAMESPACE,
-                "crds": {"bundle": bundle::serve(VERSION).await?},
+                "crds": {"bundle": bundle::serve(VERSION, bundle::stand_ins()).await?},
                 "apiServer": {
                     "serviceType": "NodePort", "loadBalancerApiserverIp": own_address()?.to_string(), "nodePort": port,
                 },
@@ -138,6 +128,23 @@ impl World {
     async fn is_ready(&self) -> Result<bool> {
         Ok(self.shown().await?.0)
     }
+}
+
+/// Makes the namespace `fleet`, and lets an operator lead there.
+async fn begin(server: &ApiServer) -> Result<()> {
+    let namespaces: Api<Namespace> = Api::all(server.client());
+    let fleet = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "fleet"}});
+    namespaces.create(&PostParams::default(), &serde_json::from_value(fleet)?).await?;
+    let command = Settings::augment_args(clap::Command::new("operator"));
+    let arguments = ["operator", "--namespace=fleet", "--listen=127.0.0.1:0", "--message-interval-seconds=0"];
+    let settings = Settings::from_arg_matches(&command.get_matches_from(arguments))?;
+    let config = server.config()?;
+    tokio::spawn(async move {
+        let never = std::future::pending();
+        let ended = operator::serve(config, settings, operator::karmada_deployment::spawn, never).await;
+        println!("the operator ended: {ended:?}");
+    });
+    Ok(())
 }
 
 /// What the operator has made.
