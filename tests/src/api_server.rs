@@ -1,6 +1,8 @@
 //! An API server of its own: etcd and kube-apiserver on loopback ports in a directory that goes away, with the
 //! CustomResourceDefinitions installed. Tests of a file that run at the same time share one.
 
+mod controllers;
+
 use std::fs::File;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, UdpSocket};
 use std::path::{Path, PathBuf};
@@ -17,6 +19,8 @@ use kube::{Client, Config};
 use lab::cache::Cache;
 use lab::programs::Programs;
 use serde_json::Value;
+
+pub use controllers::Controllers;
 
 const DEADLINE: Duration = Duration::from_secs(60);
 const TOKEN: &str = "administrator-of-a-test";
