@@ -10,7 +10,9 @@ use lab::programs::Programs;
 
 use super::ApiServer;
 
-const CONTROLLERS: &str = "deployment,garbagecollector,namespace,replicaset,serviceaccount,serviceaccount-token";
+const CONTROLLERS: &str = "deployment-controller,disruption-controller,garbage-collector-controller,namespace-controller,\
+     replicaset-controller,root-ca-certificate-publisher-controller,serviceaccount-controller,\
+     serviceaccount-token-controller,statefulset-controller";
 
 /// A kube-controller-manager, which ends when it is let go of.
 pub struct Controllers(Child);

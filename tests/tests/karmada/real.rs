@@ -3,15 +3,19 @@
 
 mod container;
 mod given;
-mod pods;
+mod hold;
+mod members;
+mod node;
 mod services;
+mod status;
 mod story;
+mod volumes;
 
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use crds::{KarmadaDeployment, conditions};
-use e2e::api_server::{ApiServer, own_address};
+use e2e::api_server::{ApiServer, Controllers, own_address};
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::{Api, Patch, PatchParams, PostParams};
 use kube::config::{KubeConfigOptions, Kubeconfig};
@@ -21,7 +25,7 @@ use tokio::time::sleep;
 
 use crate::{NAMESPACE, VERSION, begin, bundle, node_port};
 use given::Given;
-use pods::Pods;
+use node::Node;
 
 /// Two busy cores start nine programs in less.
 const DEADLINE: Duration = Duration::from_secs(300);
@@ -29,7 +33,10 @@ const DEADLINE: Duration = Duration::from_secs(300);
 /// The metadata cluster, which is the host, with an operator, and nodes that run what it deploys.
 struct World {
     client: Client,
-    pods: Pods,
+    node: Node,
+    /// The second number of its Pods' addresses.
+    net: u8,
+    _controllers: Controllers,
     _server: ApiServer,
 }
 
@@ -40,7 +47,9 @@ impl World {
         let server = ApiServer::shared().await?;
         let client = server.client();
         begin(&server).await?;
-        let pods = Pods::start(client.clone(), given)?;
+        let controllers = server.start_controllers()?;
+        let net = u8::try_from(16 + std::process::id() % 200)?;
+        let node = Node::start(client.clone(), NAMESPACE, given, net, Vec::new())?;
         let plane = json!({
             "apiVersion": "clusterwright.dev/v1alpha1", "kind": "KarmadaDeployment", "metadata": {"name": "k1"},
             "spec": {
@@ -53,7 +62,7 @@ impl World {
                 "search": {}, "descheduler": {}, "metricsAdapter": {},
             },
         });
-        let world = Self { client, pods, _server: server };
+        let world = Self { client, node, net, _controllers: controllers, _server: server };
         world.planes().create(&PostParams::default(), &serde_json::from_value(plane)?).await?;
         Ok(world)
     }
@@ -90,10 +99,22 @@ impl World {
                 return Ok(());
             }
             if start.elapsed() > DEADLINE {
-                bail!("not {what} ({holds:?}): {last}\n{}", self.pods.complaints());
+                bail!("not {what} ({holds:?}): {last}\n{}", self.node.complaints());
             }
             sleep(Duration::from_millis(200)).await;
         }
+    }
+
+    /// The members that its status has.
+    async fn members(&self) -> Result<Vec<String>> {
+        let status = self.planes().get("k1").await?.status.unwrap_or_default();
+        Ok(status.members.into_iter().map(|member| member.name).collect())
+    }
+
+    /// How many members are reached.
+    async fn joined(&self) -> Result<i32> {
+        let status = self.planes().get("k1").await?.status.unwrap_or_default();
+        Ok(status.member_counts.map_or(0, |counts| counts.ready))
     }
 
     async fn is_ready(&self) -> Result<bool> {

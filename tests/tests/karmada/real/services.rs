@@ -1,4 +1,4 @@
-//! The host's Services: each has an address of its own on this machine's loopback, by which the first Pod that is ready
+//! The Services of a namespace: each has an address of its own on this machine's loopback, by which the first Pod that is ready
 //! is reached, and names that the Pods know. A port of nodes is one of this machine's own address.
 
 use std::collections::BTreeMap;
@@ -7,21 +7,26 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use anyhow::{Context, Result};
 use e2e::api_server::own_address;
-use k8s_openapi::api::core::v1::Service;
+use k8s_openapi::api::core::v1::{Pod, Service};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use kube::ResourceExt;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 
-use crate::NAMESPACE;
-
 /// A Pod that is there.
 #[derive(Clone, Debug)]
 pub struct Endpoint {
-    pub name: String,
-    pub labels: BTreeMap<String, String>,
+    name: String,
+    labels: BTreeMap<String, String>,
     pub address: Ipv4Addr,
     pub ready: bool,
+}
+
+impl Endpoint {
+    /// One that is not ready.
+    pub fn new(pod: &Pod, address: Ipv4Addr) -> Self {
+        Self { name: pod.name_any(), labels: pod.labels().clone(), address, ready: false }
+    }
 }
 
 /// What Services lead to; clones are the same.
@@ -43,6 +48,7 @@ impl Endpoints {
 /// The Services that are served.
 pub struct Services {
     endpoints: Endpoints,
+    namespace: String,
     /// The second number of all addresses.
     net: u8,
     addresses: BTreeMap<String, Ipv4Addr>,
@@ -50,8 +56,9 @@ pub struct Services {
 }
 
 impl Services {
-    pub fn new(endpoints: Endpoints, net: u8) -> Self {
-        Self { endpoints, net, addresses: BTreeMap::new(), listeners: JoinSet::new() }
+    pub fn new(endpoints: Endpoints, namespace: &str, net: u8) -> Self {
+        let namespace = namespace.to_owned();
+        Self { endpoints, namespace, net, addresses: BTreeMap::new(), listeners: JoinSet::new() }
     }
 
     /// Serves those that are new; what `/etc/hosts` of a Pod says of all.
@@ -62,14 +69,14 @@ impl Services {
             let selector = spec.selector.unwrap_or_default();
             if spec.cluster_ip.as_deref() == Some("None") {
                 for pod in self.endpoints.selected(&selector) {
-                    hosts.push_str(&line(pod.address, &format!("{}.{name}", pod.name)));
+                    hosts.push_str(&self.line(pod.address, &format!("{}.{name}", pod.name)));
                 }
                 continue;
             }
             let is_new = !self.addresses.contains_key(&name);
             let number = u8::try_from(self.addresses.len() + 1)?;
             let address = *self.addresses.entry(name.clone()).or_insert(Ipv4Addr::new(127, self.net, 1, number));
-            hosts.push_str(&line(address, &name));
+            hosts.push_str(&self.line(address, &name));
             for port in spec.ports.into_iter().flatten().filter(|_| is_new) {
                 let Some(IntOrString::Int(target)) = port.target_port else { continue };
                 let target = u16::try_from(target)?;
@@ -98,9 +105,10 @@ impl Services {
         });
         Ok(())
     }
-}
 
-/// The names of a host in the namespace, short and long.
-fn line(address: Ipv4Addr, name: &str) -> String {
-    format!("{address} {name}.{NAMESPACE}.svc {name}.{NAMESPACE}.svc.cluster.local\n")
+    /// The names of a host in the namespace, short and long.
+    fn line(&self, address: Ipv4Addr, name: &str) -> String {
+        let name = format!("{name}.{}.svc", self.namespace);
+        format!("{address} {name} {name}.cluster.local\n")
+    }
 }

@@ -32,20 +32,20 @@ async fn a_plane_of_karmadas_own_programs_is_made_repaired_and_removed() -> Resu
 }
 
 fn every_program_runs(world: &World) -> Result<()> {
-    let order = world.pods.order();
+    let order = world.node.order();
     let expected = [
         "etcd",
-        "apiserver",
+        "kube-apiserver",
         "kube-controller-manager",
-        "aggregated-apiserver",
-        "webhook",
-        "scheduler",
-        "controller-manager",
-        "descheduler",
-        "search",
-        "metrics-adapter",
+        "karmada-aggregated-apiserver",
+        "karmada-webhook",
+        "karmada-scheduler",
+        "karmada-controller-manager",
+        "karmada-descheduler",
+        "karmada-search",
+        "karmada-metrics-adapter",
     ];
-    ensure!(order == expected.map(|suffix| format!("k1-{suffix}")), "{order:?}");
+    ensure!(order == expected, "{order:?}");
     Ok(())
 }
 
