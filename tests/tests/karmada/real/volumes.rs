@@ -55,11 +55,12 @@ async fn of_secret(client: &Client, pod: &Pod, source: &SecretVolumeSource) -> R
     let secret = Api::<Secret>::namespaced(client.clone(), &namespace(pod)).get(name).await?;
     let data = secret.data.unwrap_or_default();
     let Some(items) = &source.items else { return Ok(data.into_iter().map(|(key, value)| (key, value.0)).collect()) };
-    let file = |key: &str| data.get(key).map(|content| content.0.clone());
-    let item = |(key, path): (&str, &String)| {
-        Ok((path.clone(), file(key).with_context(|| format!("Secret {name} has no {key}"))?))
-    };
-    items.iter().map(|one| item((&one.key, &one.path))).collect()
+    let mut files = BTreeMap::new();
+    for item in items {
+        let content = data.get(&item.key).with_context(|| format!("Secret {name} has no {}", item.key))?;
+        files.insert(item.path.clone(), content.0.clone());
+    }
+    Ok(files)
 }
 
 /// The token of its ServiceAccount, and what goes with it.
