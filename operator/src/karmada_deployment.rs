@@ -115,6 +115,10 @@ impl Reconcile for Observation {
     type Object = KarmadaDeployment;
     type Action = Action;
 
+    /// What was applied is seen in the answers.
+    const PLANS_AGAIN: bool = true;
+    const LAST: Option<Action> = Some(Action::RemoveFinalizer);
+
     async fn observe(ctx: &Context, object: Arc<KarmadaDeployment>) -> Result<Option<Self>, Error> {
         let is_deleting = object.is_deleting();
         if is_deleting && !object.has_finalizer(finalizer::KARMADA) {
@@ -241,18 +245,6 @@ impl Reconcile for Observation {
                 deleted.map_err(|failure| Failure::lost(&format!("delete {}", deletion.object), failure.to_string()))
             }
         }
-    }
-
-    /// What was applied is seen in the answers.
-    fn conclude(&self, plan: PlanOf<Self>) -> PlanOf<Self> {
-        match plan.actions.is_empty() || Self::is_released(&plan) {
-            true => plan,
-            false => PlanOf::<Self> { actions: plan.actions, ..self.plan() },
-        }
-    }
-
-    fn is_released(plan: &PlanOf<Self>) -> bool {
-        plan.actions.contains(&Action::RemoveFinalizer)
     }
 
     async fn report(&self, ctx: &Context, plan: &PlanOf<Self>) {
