@@ -10,7 +10,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::Value;
 
 use super::component::Component;
-use super::observed::{Contact, Observed};
+use super::contact::Contact;
+use super::observed::Observed;
 use super::place::{Place, Stage, Wanted};
 use super::progress::StageReport;
 use crate::addon::Problem;
