@@ -16,12 +16,13 @@ use super::observed::{HostSeen, Observed};
 use super::place::Place;
 use super::progress::unreachable;
 use super::removal::{KINDS_OF_HOST, by_kind, delete};
-use super::status::first_to_tell;
 use crate::Next;
 use crate::addon::Problem;
 use crate::attempts::names_generation;
 use crate::message::{count, quote};
 
+/// When it goes on once the status has it that no member is left, in seconds.
+const GO_ON_SECONDS: u64 = 1;
 /// How often it is looked whether something is gone, in seconds.
 const LOOK_AGAIN_SECONDS: u64 = 5;
 /// How often a host is asked that does not answer, in seconds.
@@ -69,7 +70,8 @@ pub(super) fn plan(observed: &Observed<'_>) -> Deleting {
     }
     if !is_past_members(object) {
         let members = members::plan(&observed.of_members());
-        if !members.status.is_empty() {
+        // Whoever is cut off while the host is being cleaned must not wait for a member that has left.
+        if !members.status.is_empty() || !members::known(object).is_empty() {
             return unjoin(object, members);
         }
     }
@@ -132,13 +134,17 @@ fn annotate(object: &KarmadaDeployment, key: &str) -> String {
 /// The members leave before the plane goes: later nobody could clean them.
 fn unjoin(object: &KarmadaDeployment, planned: members::Planned) -> Deleting {
     let members = planned.status;
+    let Some(first) = members::first_to_tell(members.iter()) else {
+        let waits = Deleting::waits(Reason::UnjoiningMembers, "all members have left".to_owned());
+        return Deleting { next: Next::after_seconds(GO_ON_SECONDS), ..waits };
+    };
     let names: Vec<&str> = members.iter().map(|member| member.name.as_str()).take(NAMED).collect();
-    let first = first_to_tell(&members).map(|member| format!("; {}: {}", member.name, member.message));
     let message = format!(
-        "waiting for {} to leave: {}{}; to leave them and the plane as they are, {}",
+        "waiting for {} to leave: {}; {}: {}; to leave them and the plane as they are, {}",
         count(members.len(), "member"),
         names.join(", "),
-        quote(first.unwrap_or_default()),
+        first.name,
+        quote(first.message.clone()),
         annotate(object, annotation::FORCE_REMOVE)
     );
     let actions = planned.actions.into_iter().map(Action::Member).collect();

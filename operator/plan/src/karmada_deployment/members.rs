@@ -15,6 +15,7 @@ mod pace;
 mod pull;
 mod push;
 mod roster;
+mod summary;
 mod taints;
 mod taken;
 mod target;
@@ -36,11 +37,15 @@ pub use observed::{AgentCertificate, Facts, Member, MemberSeen, Neighbours, Obse
 pub use pull::leaf;
 pub use push::{IMPERSONATOR, token_secret};
 pub use roster::roster;
+pub(super) use summary::{counts, departure, first_to_tell, members_ready};
+pub(super) use target::known;
 pub use target::{ReachedBy, Target, Wish};
 pub use wanted::{agent_secret, wanted};
 
 /// How often members at rest are looked at, in seconds.
 const RESYNC_SECONDS: u64 = 60;
+/// When what was done is looked at of one that joins or leaves, in seconds.
+const GO_ON_SECONDS: u64 = 1;
 /// How often it is looked how far one is that joins or leaves, in seconds.
 const LOOK_AGAIN_SECONDS: u64 = 5;
 /// When something is tried again that failed, in seconds.
@@ -48,7 +53,7 @@ const RETRY_SECONDS: u64 = 15;
 
 /// Decides. `status` is all of `status.members`. Those of a plane that is being deleted leave.
 pub(super) fn plan(observed: &Observed<'_>) -> Planned {
-    let known = target::known(observed.object);
+    let known = known(observed.object);
     let targets = roster(observed.object, observed.seen.neighbours, observed.seen.plane.seen());
     let begin = pace::may_begin(observed, &targets);
     let mut planned = Plan { actions: Vec::new(), status: Vec::new(), next: Next::OnChange, waits_for: None };
@@ -83,10 +88,11 @@ pub(super) fn plan(observed: &Observed<'_>) -> Planned {
 /// When a member is looked at again, in seconds.
 fn look_again(outcome: &Outcome, has_failed: bool) -> u64 {
     let waits_for_somebody = outcome.problem.reason.is_warning();
-    match (has_failed, outcome.is_joined || waits_for_somebody) {
-        (true, _) => RETRY_SECONDS,
-        (false, true) => RESYNC_SECONDS,
-        (false, false) => LOOK_AGAIN_SECONDS,
+    match () {
+        () if has_failed => RETRY_SECONDS,
+        () if outcome.is_joined || waits_for_somebody => RESYNC_SECONDS,
+        () if !outcome.acts.is_empty() => GO_ON_SECONDS,
+        () => LOOK_AGAIN_SECONDS,
     }
 }
 
