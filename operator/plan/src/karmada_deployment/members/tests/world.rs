@@ -10,9 +10,9 @@ use crds::{KarmadaDeployment, KarmadaDeploymentStatus};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
+use super::super::super::contact::Contact;
 use super::super::super::material::{Files, Material};
 use super::super::super::names::is_made_for;
-use super::super::super::observed::Contact;
 use super::super::*;
 use crate::cluster_addon::{State, Trial};
 
