@@ -23,7 +23,9 @@ impl News {
         let seen = json!([
             cluster.uid(),
             cluster.metadata.labels,
-            cluster.is_true(condition::REACHABLE),
+            cluster.is_deleting(),
+            [condition::REACHABLE, condition::CONTROL_PLANE_HEALTHY, condition::CERTIFICATES_VALID]
+                .map(|type_| cluster.condition(type_).map(|there| &there.status)),
             status.map(|status| (&status.version, &status.endpoint)),
         ]);
         self.0.lock().insert(key, seen.clone()) != Some(seen)

@@ -5,58 +5,33 @@ mod agent;
 mod asked;
 mod execute;
 mod facts;
+mod identity;
 mod in_plane;
 mod look;
 mod neighbours;
 pub(super) mod news;
+mod observed;
 mod reach;
 pub(super) mod silences;
 
-use std::collections::BTreeMap;
-
-use crds::cluster_addon::AppliedObject;
 use crds::{KarmadaDeployment, ObjectExt};
 use futures::{StreamExt, TryStreamExt, stream};
-use plan::karmada_deployment::members::{
-    Member, Neighbours as Beside, OwnClusters, PlaneSeen, Seen, Target, roster,
-};
+use plan::karmada_deployment::members::{OwnClusters, PlaneSeen, Target, roster};
 use plan::karmada_deployment::{Contact, members_are_seen};
 
 use crate::context::Context;
 use crate::error::Error;
-use crate::objects::{Found, Objects, Server};
+use crate::objects::{Objects, Server};
 pub(super) use asked::Asked;
+use identity::cluster_uid;
 use look::{Looked, look_at};
-pub(super) use neighbours::Neighbours;
+use neighbours::Neighbours;
+pub(super) use observed::Members;
 
 /// Members that are looked at at once.
 const AT_ONCE: usize = 8;
 
-/// What was seen of them.
-pub(super) struct Members {
-    /// What else is in the namespace.
-    pub neighbours: Neighbours,
-    own: OwnClusters,
-    plane: Contact<PlaneSeen>,
-    members: BTreeMap<String, Member>,
-    /// How objects are written in each.
-    objects: BTreeMap<String, Objects>,
-}
-
-impl Members {
-    /// Nothing is seen yet.
-    fn unseen(neighbours: Neighbours) -> Self {
-        let (members, objects) = (BTreeMap::new(), BTreeMap::new());
-        Self { neighbours, own: OwnClusters::default(), plane: Contact::NotMade, members, objects }
-    }
-
-    /// What the planner looks at.
-    pub fn seen<'a>(&'a self, neighbours: &'a Beside<'a>) -> Seen<'a> {
-        Seen { neighbours, own: &self.own, plane: &self.plane, members: &self.members }
-    }
-}
-
-/// Looks at the members in the plane and in themselves, at those that answer first.
+/// Looks at the members in the plane and in themselves, first at those that answered last.
 ///
 /// # Errors
 /// The metadata cluster does not answer.
@@ -70,23 +45,19 @@ pub(super) async fn look(ctx: &Context, asked: &Asked<'_>) -> Result<Members, Er
         Some(objects) => in_plane::look(objects, asked.object, &beside).await,
         None => Contact::NotMade,
     };
-    let targets = roster(asked.object, &beside, made(&plane));
+    let targets = roster(asked.object, &beside, plane.seen());
     forget_others(ctx, asked.object, &targets);
     if targets.is_empty() {
         all.plane = plane;
         return Ok(all);
     }
     all.own = OwnClusters { host: uid(asked.on_host).await, plane: uid(asked.in_plane).await };
-    let looked = look_at_all(ctx, asked, made(&plane), targets).await?;
-    let mut lost = None;
-    for Looked { member, objects, plane_lost } in looked {
-        lost = lost.or(plane_lost);
+    for Looked { member, objects, plane_lost } in look_at_all(ctx, asked, plane.seen(), targets).await? {
+        // What was seen there before may not be so any more.
+        plane = plane_lost.map_or(plane, Contact::Lost);
         let name = member.target.name.clone();
         all.objects.extend(objects.map(|objects| (name.clone(), objects)));
         all.members.insert(name, member);
-    }
-    if let Some(why) = lost {
-        plane = Contact::Lost(why);
     }
     all.plane = plane;
     Ok(all)
@@ -98,9 +69,9 @@ async fn look_at_all(
     plane: Option<&PlaneSeen>,
     mut targets: Vec<Target>,
 ) -> Result<Vec<Looked>, Error> {
-    let uid = asked.object.uid();
-    let resting = ctx.planes.silences.resting(uid, asked.now);
-    targets.sort_by_key(|target| ctx.planes.silences.is_silent(uid, &target.name));
+    let (uid, silences) = (asked.object.uid(), &ctx.planes.silences);
+    let resting = silences.resting(uid, asked.now);
+    targets.sort_by_key(|target| silences.is_silent(uid, &target.name));
     let looks: Vec<_> = targets
         .into_iter()
         .map(|target| {
@@ -121,29 +92,6 @@ fn forget_others(ctx: &Context, object: &KarmadaDeployment, targets: &[Target]) 
     ctx.planes.silences.retain(object.uid(), stays);
 }
 
-/// The UID of a cluster: that of its namespace `kube-system`.
 async fn uid(objects: Option<&Objects>) -> Option<String> {
-    match objects?.get(&kube_system()).await {
-        Ok(Found::Object(namespace)) => namespace["metadata"]["uid"].as_str().map(str::to_owned),
-        Ok(Found::Nothing | Found::NoKind) | Err(_) => None,
-    }
-}
-
-/// The namespace by whose UID a cluster is known.
-fn kube_system() -> AppliedObject {
-    AppliedObject {
-        group: String::new(),
-        version: "v1".to_owned(),
-        kind: "Namespace".to_owned(),
-        namespace: None,
-        name: "kube-system".to_owned(),
-    }
-}
-
-/// What was seen, if there was contact.
-fn made<S>(contact: &Contact<S>) -> Option<&S> {
-    match contact {
-        Contact::Made(seen) => Some(seen),
-        Contact::NotMade | Contact::Lost(_) => None,
-    }
+    cluster_uid(objects?).await.ok()
 }

@@ -8,7 +8,7 @@ use plan::karmada_deployment::members::{AgentCertificate, Target, agent_secret, 
 
 use super::super::material::files;
 use super::super::pki_owner::{pki_owner, row};
-use super::Asked;
+use super::asked::Asked;
 use crate::context::Context;
 use crate::error::{Error, ResultExt};
 use crate::execute;

@@ -1,13 +1,13 @@
 //! How what is planned for a member is done. An act that fails ends those of its member, and of no other.
 
-use crds::KarmadaDeployment;
-use crds::ObjectExt;
+use crds::{KarmadaDeployment, ObjectExt};
 use jiff::Timestamp;
 use plan::cluster_addon::State;
 use plan::karmada_deployment::Contact;
 use plan::karmada_deployment::members::{Act, Action, Place};
 
-use super::{Members, agent};
+use super::agent;
+use super::observed::Members;
 use crate::context::Context;
 use crate::error::{Error, chain};
 use crate::objects::{Failure, Objects};

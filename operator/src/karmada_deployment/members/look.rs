@@ -15,9 +15,11 @@ use serde_json::Value;
 use tokio::time::timeout;
 
 use super::super::look::{listed, states};
+use super::agent;
+use super::asked::Asked;
 use super::facts::facts;
+use super::identity::cluster_uid;
 use super::reach::{Reached, reach};
-use super::{Asked, agent, kube_system};
 use crate::context::Context;
 use crate::error::Error;
 use crate::objects::{Failure, Found, Objects};
@@ -114,12 +116,8 @@ async fn seen(
     member: &Member,
 ) -> Result<MemberSeen, String> {
     let (objects, target) = (&reached.objects, &member.target);
-    let first = timeout(FIRST_ANSWER, objects.get(&kube_system())).await;
-    let first = first.map_err(|_| format!("no answer within {} s", FIRST_ANSWER.as_secs()))?;
-    let uid = match first.map_err(|failure| failure.to_string())? {
-        Found::Object(namespace) => namespace["metadata"]["uid"].as_str().unwrap_or_default().to_owned(),
-        Found::Nothing | Found::NoKind => return Err("it has no namespace kube-system".to_owned()),
-    };
+    let late = format!("no answer within {} s", FIRST_ANSWER.as_secs());
+    let uid = timeout(FIRST_ANSWER, cluster_uid(objects)).await.unwrap_or(Err(late))?;
     let listed = listed(objects, &KINDS_OF_MEMBER, None, &selector(asked.object)).await?;
     let facts = facts(ctx, reached, target, uid, &listed).await;
     let unknown = PlaneSeen::default();

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use crds::names::condition;
 use crds::{Conditions, ObjectExt};
+use kube::Resource;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
@@ -14,7 +15,7 @@ pub(in crate::karmada_deployment) struct ReadinessNews(Mutex<HashMap<(String, St
 impl ReadinessNews {
     /// Whether there is something new to decide by: another object, spec, label or readiness, or that it is going. One
     /// that is gone always is new.
-    pub fn is_news(&self, object: &(impl ObjectExt + Conditions), is_there: bool) -> bool {
+    pub fn is_news(&self, object: &(impl Resource + Conditions), is_there: bool) -> bool {
         let key = (object.namespace().to_owned(), object.name().to_owned());
         if !is_there {
             self.0.lock().remove(&key);

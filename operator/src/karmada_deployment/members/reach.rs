@@ -7,7 +7,7 @@ use plan::addon::Problem;
 use plan::karmada_deployment::members::{ReachedBy, Target, Wish};
 
 use super::super::clients::User;
-use super::Asked;
+use super::asked::Asked;
 use crate::context::Context;
 use crate::error::{Error, chain};
 use crate::kubeconfig::check::Checked;
