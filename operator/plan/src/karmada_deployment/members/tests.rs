@@ -1,7 +1,7 @@
 //! Members that join, are kept, and leave.
 
 mod simulation;
-mod world;
+pub mod world;
 
 use crds::karmada_deployment::{KarmadaMemberPhase as Phase, UnjoinPolicy};
 use serde_json::json;
