@@ -157,6 +157,9 @@ pub struct World {
     pub plane: Api,
     pub plane_is_up: bool,
     pub sites: BTreeMap<String, Site>,
+    pub neighbours: Neighbours<'static>,
+    /// What failed for members.
+    pub failures: BTreeMap<String, String>,
     works: BTreeMap<String, usize>,
     certificates: BTreeSet<String>,
     material: Material,
@@ -199,6 +202,8 @@ impl World {
             plane: Api::default(),
             plane_is_up: true,
             sites: names.iter().enumerate().map(site).collect(),
+            neighbours: Neighbours::default(),
+            failures: BTreeMap::new(),
             works: BTreeMap::new(),
             certificates: BTreeSet::new(),
             material: Material { keys: Some(keys), ..Material::default() },
@@ -274,7 +279,7 @@ impl World {
 
     /// What there is to see of members, and of the plane for their sake.
     pub fn look(&self, material: &Material) -> Sight {
-        let neighbours = Neighbours::default();
+        let neighbours = self.neighbours.clone();
         let seen = self.plane_seen();
         let mut members = BTreeMap::new();
         for target in roster(&self.object, &neighbours, seen.as_ref()) {
@@ -296,7 +301,8 @@ impl World {
                 seen.listed = self.labelled(&site.api);
             }
             let in_plane = of(Place::Plane).map(|one| self.plane.state(&one.manifest.0)).collect();
-            let member = Member { target, contact, kubeconfig: None, in_plane, agent, failure: None };
+            let failure = self.failures.get(&target.name).cloned();
+            let member = Member { target, contact, kubeconfig: None, in_plane, agent, failure };
             members.insert(member.target.name.clone(), member);
         }
         let own = OwnClusters { host: Some("host".to_owned()), plane: Some("plane".to_owned()) };
