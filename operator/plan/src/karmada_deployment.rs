@@ -95,14 +95,15 @@ fn keep(observed: &Observed<'_>) -> Planned {
     }
     let has_work = !work.actions.is_empty();
     let members = members::plan(&observed.of_members());
-    let Work { mut actions, before, outdated } = work;
+    let Work { actions, before, outdated } = work;
     let found = Found { wanted: &wanted, reports: &reports, before, outdated, members: &members.status };
     let status = status::status(observed, &found);
     let is_at_rest = status::plane_works(&status) && !has_work;
     let next = Next::after_seconds(if is_at_rest { RESYNC_SECONDS } else { LOOK_AGAIN_SECONDS });
     let is_ready = crds::conditions::is_true(&status.conditions, crds::names::condition::READY);
     let waits_for = status.message.clone().filter(|_| !is_ready).or(members.waits_for);
-    actions.extend(members.actions.into_iter().map(Action::Member));
+    // What fails for a member ends nothing; what fails for the plane would end what is done for members.
+    let actions = members.actions.into_iter().map(Action::Member).chain(actions).collect();
     Plan { actions, status, next: next.or_sooner(members.next), waits_for }
 }
 

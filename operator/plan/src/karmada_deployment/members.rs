@@ -137,4 +137,4 @@ fn row(
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;
