@@ -13,9 +13,9 @@ use kube::runtime::reflector::ObjectRef;
 use kube::runtime::watcher::{Config, Event};
 use kube::runtime::{WatchStreamExt, watcher};
 use parking_lot::Mutex;
-use plan::karmada_deployment::{Place, members};
 use plan::karmada_deployment::names::selector;
 use plan::karmada_deployment::removal::{KINDS_OF_HOST, KINDS_OF_PLANE, Kind};
+use plan::karmada_deployment::{Place, members};
 use tokio::task::AbortHandle;
 
 use crate::objects::Objects;

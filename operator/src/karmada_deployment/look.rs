@@ -14,22 +14,16 @@ use crate::objects::look::{AT_ONCE, state};
 use crate::objects::{Failure, Objects};
 
 /// How each of these objects is, as this manifest would have it, in their order. An error says why it does not answer.
-pub(super) async fn states(
-    objects: &Objects,
-    wanted: &[(&AppliedObject, &Manifest)],
-) -> Result<Vec<State>, String> {
+pub(super) async fn states(objects: &Objects, wanted: &[(&AppliedObject, &Manifest)]) -> Result<Vec<State>, String> {
     // One after the other asks for each kind once.
-    let kinds: BTreeSet<_> =
-        wanted.iter().map(|(object, _)| (&object.group, &object.version, &object.kind)).collect();
+    let kinds: BTreeSet<_> = wanted.iter().map(|(object, _)| (&object.group, &object.version, &object.kind)).collect();
     for (group, version, kind) in kinds {
         if let Err(Failure::Lost(why)) = objects.kind(group, version, kind).await {
             return Err(why);
         }
     }
-    let looks: Vec<_> = wanted
-        .iter()
-        .map(|(object, manifest)| state(objects, object, &manifest.0, KARMADA_FIELD_MANAGER))
-        .collect();
+    let looks: Vec<_> =
+        wanted.iter().map(|(object, manifest)| state(objects, object, &manifest.0, KARMADA_FIELD_MANAGER)).collect();
     stream::iter(looks).buffered(AT_ONCE).try_collect().await
 }
 

@@ -80,12 +80,8 @@ impl Members {
             create::<ConfigMap>(&server.client(), Some("default"), json!({"metadata": {"name": WORKLOAD}})).await?;
             println!("member {name} is started");
         }
-        create::<ServiceAccount>(
-            &push.client(),
-            Some("karmada-cluster"),
-            json!({"metadata": {"name": "somebody"}}),
-        )
-        .await?;
+        create::<ServiceAccount>(&push.client(), Some("karmada-cluster"), json!({"metadata": {"name": "somebody"}}))
+            .await?;
         let by_hand: DynamicObject = serde_json::from_value(json!({
             "apiVersion": "cluster.karmada.io/v1alpha1", "kind": "Cluster", "metadata": {"name": "byhand"},
             "spec": {"syncMode": "Push", "id": "somebody's"},
@@ -104,7 +100,12 @@ impl Members {
         push["region"] = json!("r1");
         push["labels"] = json!({"env": "test"});
         push["taints"] = json!([{"key": "edge", "effect": "NoSchedule"}]);
-        let all = [push, member("pull", "pull", "pull"), member("byhand", "pull", "other"), member("silent", "push", "silent")];
+        let all = [
+            push,
+            member("pull", "pull", "pull"),
+            member("byhand", "pull", "other"),
+            member("silent", "push", "silent"),
+        ];
         world.patch(json!({"spec": {"unjoinPolicy": "Preserve", "members": all}})).await?;
         world
             .until("joined", async |world| {

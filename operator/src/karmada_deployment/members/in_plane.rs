@@ -25,11 +25,7 @@ pub(super) async fn look(
     }
 }
 
-async fn seen(
-    objects: &Objects,
-    object: &KarmadaDeployment,
-    neighbours: &Neighbours<'_>,
-) -> Result<PlaneSeen, String> {
+async fn seen(objects: &Objects, object: &KarmadaDeployment, neighbours: &Neighbours<'_>) -> Result<PlaneSeen, String> {
     let lost = |failure: Failure| failure.to_string();
     let unknown = |kind: Kind<'_>| format!("it does not serve {}s of {}", kind.2, kind.0);
     // No Clusters, and no API of Clusters, are not the same: members would be taken for gone.

@@ -89,7 +89,8 @@ async fn at_rest_each_object_costs_two_requests_and_a_member_few_more() {
 async fn a_token_that_is_made_anew_in_the_member_is_carried_over() {
     let world = World::new().await.with_member("push", "push");
     world.passes(MANY).await;
-    world.members["push"].edit("secrets/karmada-cluster/karmada-push", |secret| secret["data"]["token"] = json!("bmV3"));
+    world.members["push"]
+        .edit("secrets/karmada-cluster/karmada-push", |secret| secret["data"]["token"] = json!("bmV3"));
     world.passes(MANY).await;
     assert_eq!(world.plane.get("secrets/karmada-cluster/push").unwrap()["data"]["token"], "bmV3");
     assert_eq!(world.member("push").phase, Phase::Joined);

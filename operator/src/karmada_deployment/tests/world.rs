@@ -81,9 +81,7 @@ impl World {
         });
         api.put(
             "karmadadeployments",
-            &format!(
-                "{{{GROUP}, kind: KarmadaDeployment, metadata: {{name: k1, namespace: fleet}}, spec: {spec}}}"
-            ),
+            &format!("{{{GROUP}, kind: KarmadaDeployment, metadata: {{name: k1, namespace: fleet}}, spec: {spec}}}"),
         );
         let world = Self { api, plane: FakeApi::default(), host: None, members: BTreeMap::new() };
         name_cluster(&world.api, "metadata");
@@ -106,7 +104,10 @@ impl World {
         let member = FakeApi::default();
         name_cluster(&member, name);
         let data = json!({"kubeconfig": STANDARD.encode(kubeconfig(&format!("https://{name}.test:6443")))});
-        self.api.put("secrets", &format!("{{apiVersion: v1, kind: Secret, metadata: {{name: {name}, namespace: fleet}}, data: {data}}}"));
+        self.api.put(
+            "secrets",
+            &format!("{{apiVersion: v1, kind: Secret, metadata: {{name: {name}, namespace: fleet}}, data: {data}}}"),
+        );
         self.api.edit(KEY, |object| {
             let member = json!({"name": name, "syncMode": mode, "kubeConfigSecretName": name});
             let members = &mut object["spec"]["members"];
