@@ -59,34 +59,6 @@ pub struct HostFacts {
 }
 
 /// What was seen on the host cluster.
-    pub host: &'a Contact<HostSeen>,
-    /// What was seen in the plane.
-    pub plane: &'a Contact<PlaneSeen>,
-    /// The Cluster of this name in the namespace, if it was made for the plane, as `is_cluster_of` says.
-    pub cluster: Option<&'a Cluster>,
-    /// What was seen of its members.
-    pub members: members::Seen<'a>,
-}
-
-/// What the host cluster says of how the API server is reached. Read before certificates are made, which are for it.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct HostFacts {
-    /// The Service `names::api_server_service` in the host namespace, as it is; `None`: it is not there.
-    pub service: Option<Value>,
-}
-
-/// Contact with an API.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Contact<Seen> {
-    /// It was not looked at: there is nothing to look with yet.
-    NotMade,
-    /// It does not answer; what it said last.
-    Lost(String),
-    /// It was looked at.
-    Made(Seen),
-}
-
-/// What was seen on the host cluster.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct HostSeen {
     /// How each object of `wanted()` is whose place is the host, in their order, as a dry run
