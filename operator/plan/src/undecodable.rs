@@ -222,7 +222,12 @@ mod tests {
         check("Job", "r", "{metadata: {labels: {clusterwright.dev/run: r}}}", &[]);
         check("MachineRequest", "r", "{spec: {clusterName: a}}", &[]);
         check("HostPool", "p", "{}", &[]);
-        check("KarmadaDeployment", "k", "{status: {members: [{clusterRef: {name: b}}, {kubeConfigSecretName: a}]}}", &["b"]);
+        check(
+            "KarmadaDeployment",
+            "k",
+            "{status: {members: [{clusterRef: {name: b}}, {kubeConfigSecretName: a}]}}",
+            &["b"],
+        );
         check("KarmadaDeployment", "k", "{spec: {}}", &[]);
         check("KarmadaDeployment", "k", "{status: {members: 7}}", &["a", "b"]);
         check("Unheard", "x", "{}", &["a", "b"]);

@@ -38,7 +38,8 @@ mod tests {
     use crate::cluster::{Access, Contact, NodeSeen, Observed, Seen, plan};
 
     fn cluster(owner: &str) -> Cluster {
-        let owner = format!("{{apiVersion: clusterwright.dev/v1alpha1, kind: {owner}, name: k1, uid: u, controller: true}}");
+        let owner =
+            format!("{{apiVersion: clusterwright.dev/v1alpha1, kind: {owner}, name: k1, uid: u, controller: true}}");
         serde_yaml::from_str(&format!(
             "{{apiVersion: clusterwright.dev/v1alpha1, kind: Cluster, metadata: {{name: k1, namespace: fleet, ownerReferences: [{owner}]}}, spec: {{kubeconfigRef: {{name: x}}}}}}"
         ))
@@ -49,8 +50,11 @@ mod tests {
     fn look(owner: &str, missing: &str) -> (bool, bool) {
         let mut components = from_readyz(true, "[+]etcd ok");
         components.extend(["kube-scheduler", "coredns", missing].map(|name| not_read(name, "it is not there")));
-        let seen =
-            Seen { components, nodes: Some(vec![NodeSeen { name: "template".into(), ..NodeSeen::default() }]), ..Seen::default() };
+        let seen = Seen {
+            components,
+            nodes: Some(vec![NodeSeen { name: "template".into(), ..NodeSeen::default() }]),
+            ..Seen::default()
+        };
         let access = Access { server: "https://k1:5443".into(), certificates: Vec::new() };
         let planned = plan(&Observed {
             cluster: &cluster(owner),

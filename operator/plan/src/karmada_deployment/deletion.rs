@@ -49,7 +49,10 @@ impl Deleting {
     /// Nothing is left to do.
     fn done(object: &KarmadaDeployment, reason: Reason, message: String) -> Self {
         let has_it = object.has_finalizer(finalizer::KARMADA);
-        Self { actions: has_it.then_some(Action::RemoveFinalizer).into_iter().collect(), ..Self::waits(reason, message) }
+        Self {
+            actions: has_it.then_some(Action::RemoveFinalizer).into_iter().collect(),
+            ..Self::waits(reason, message)
+        }
     }
 
     /// Members are left as they are.

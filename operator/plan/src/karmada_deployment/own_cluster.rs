@@ -14,7 +14,12 @@ use super::observed::Observed;
 
 /// Whether this Cluster was made for this very KarmadaDeployment.
 pub fn is_cluster_of(object: &KarmadaDeployment, cluster: &Cluster) -> bool {
-    cluster.metadata.owner_references.iter().flatten().any(|owner| owner.controller == Some(true) && owner.uid == object.uid())
+    cluster
+        .metadata
+        .owner_references
+        .iter()
+        .flatten()
+        .any(|owner| owner.controller == Some(true) && owner.uid == object.uid())
 }
 
 /// Applies it, once the plane has answered, if it is not there or is another one.

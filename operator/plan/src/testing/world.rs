@@ -7,8 +7,8 @@ use std::rc::Rc;
 
 use crds::step::{Intent, Role, Step};
 use crds::{
-    ClusterDeployment, EtcdBackup, EtcdBackupSchedule, EtcdRestore, Host, KarmadaDeployment, KubernetesVersion, Machine,
-    MachineRequest, MachineSet, PlaybookRun, PlaybookRunStatus, Reason, RemediationPolicy,
+    ClusterDeployment, EtcdBackup, EtcdBackupSchedule, EtcdRestore, Host, KarmadaDeployment, KubernetesVersion,
+    Machine, MachineRequest, MachineSet, PlaybookRun, PlaybookRunStatus, Reason, RemediationPolicy,
 };
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};

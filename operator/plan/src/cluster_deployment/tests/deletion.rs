@@ -69,7 +69,9 @@ fn a_protected_cluster_is_not_touched_until_its_deletion_is_confirmed() {
 
 /// A plane with the cluster as a member, or with one that has not begun to join.
 fn plane(namespace: &str, uid: &str) -> crds::KarmadaDeployment {
-    let member = format!("{{name: m1, syncMode: push, clusterRef: {{name: a}}, {uid} phase: Leaving, reason: X, message: it leaves, since: '2026-11-27T09:00:00Z'}}");
+    let member = format!(
+        "{{name: m1, syncMode: push, clusterRef: {{name: a}}, {uid} phase: Leaving, reason: X, message: it leaves, since: '2026-11-27T09:00:00Z'}}"
+    );
     serde_yaml::from_str(&format!(
         "{{apiVersion: clusterwright.dev/v1alpha1, kind: KarmadaDeployment, metadata: {{name: k1, namespace: {namespace}}}, spec: {{version: 1.18.2, crds: {{bundle: {{url: 'https://x'}}}}}}, status: {{members: [{member}]}}}}"
     ))

@@ -58,7 +58,8 @@ impl<'a> Context<'a> {
         known: &BTreeMap<&str, &'a KarmadaMemberStatus>,
         may_begin: bool,
     ) -> Self {
-        let member = observed.seen.members.get(&target.name).filter(|member| member.target.reached_by == target.reached_by);
+        let member =
+            observed.seen.members.get(&target.name).filter(|member| member.target.reached_by == target.reached_by);
         Self {
             observed,
             roster,

@@ -52,8 +52,7 @@ pub(in super::super) fn first_to_tell<'a>(
 
 /// One that leaves is not wanted, nor is a selected Cluster one before it may join.
 fn is_wanted(member: &KarmadaMemberStatus) -> bool {
-    let is_candidate =
-        member.auto_joined && member.phase == Phase::Waiting && !Reason::is_warning_in(&member.reason);
+    let is_candidate = member.auto_joined && member.phase == Phase::Waiting && !Reason::is_warning_in(&member.reason);
     member.phase != Phase::Leaving && !is_candidate
 }
 

@@ -243,7 +243,10 @@ fn a_cluster_that_is_deleted_leaves_without_a_policy_and_keeps_what_it_runs() {
     let mut world = joined(None);
     world.object.spec.members[0].cluster_ref = Some(crds::references::LocalRef::new("prod-a"));
     world.object.spec.members[0].kube_config_secret_name = None;
-    let mut cluster = crds::Cluster::new("prod-a", crds::cluster::ClusterSpec { kubeconfig_ref: crds::references::LocalRef::new("x") });
+    let mut cluster = crds::Cluster::new(
+        "prod-a",
+        crds::cluster::ClusterSpec { kubeconfig_ref: crds::references::LocalRef::new("x") },
+    );
     world.neighbours.clusters = vec![Box::leak(Box::new(cluster.clone()))];
     world.rest();
     assert_eq!(world.phase("a"), Some(Phase::Joined));

@@ -108,10 +108,14 @@ fn members_leave_before_anything_goes() {
     assert!(members_are_seen(&world.object));
     let (reason, message) = end(&mut world);
     assert_eq!(reason, "UnjoiningMembers");
-    assert!(message.starts_with("waiting for 1 member to leave: m1; m1: its API does not answer the operator"), "{message}");
+    assert!(
+        message.starts_with("waiting for 1 member to leave: m1; m1: its API does not answer the operator"),
+        "{message}"
+    );
     assert!(message.ends_with("clusterwright.dev/force-remove=2"), "{message}");
     assert!(world.log.is_empty());
     annotate(&mut world, "force-remove", "member.m1");
+    assert_eq!(end(&mut world).1, "all members have left");
     assert_eq!(end(&mut world).0, "PlaneRemoved");
     assert!(world.object.status.as_ref().unwrap().members.is_empty());
 }

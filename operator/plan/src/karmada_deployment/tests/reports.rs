@@ -91,8 +91,7 @@ fn a_drift_is_put_back_without_the_plane_being_called_broken() {
 
 #[test]
 fn members_that_wait_are_counted_and_named_and_the_plane_is_looked_at_no_more_often_for_them() {
-    let members =
-        "members: [{name: m1, syncMode: push, clusterRef: {name: a}}, {name: m2, syncMode: push, clusterRef: {name: b}}]";
+    let members = "members: [{name: m1, syncMode: push, clusterRef: {name: a}}, {name: m2, syncMode: push, clusterRef: {name: b}}]";
     let world = settled(members);
     let status = world.object.status.as_ref().unwrap();
     assert_eq!(status.member_counts.as_ref().unwrap().summary, "0/2");

@@ -33,7 +33,9 @@ impl Namespace {
     fn new(labels: &str) -> Self {
         let conditions = |types: &[&str]| {
             let one = |type_: &&str| {
-                format!("{{type: {type_}, status: 'True', reason: X, message: x, lastTransitionTime: '2026-11-27T00:00:00Z'}}")
+                format!(
+                    "{{type: {type_}, status: 'True', reason: X, message: x, lastTransitionTime: '2026-11-27T00:00:00Z'}}"
+                )
             };
             types.iter().map(one).collect::<Vec<_>>().join(", ")
         };
@@ -108,7 +110,8 @@ fn a_selected_cluster_joins_once_it_is_ready_with_all_of_its_addons() {
     namespace.deployments[0].status = None;
     assert_eq!(namespace.reason(&plane), "ClusterNotVerified");
     namespace.deployments.clear();
-    namespace.clusters[0].metadata.labels = Some([("karmada", "east"), ("net", "public")].map(|(a, b)| (a.into(), b.into())).into());
+    namespace.clusters[0].metadata.labels =
+        Some([("karmada", "east"), ("net", "public")].map(|(a, b)| (a.into(), b.into())).into());
     assert_eq!(namespace.target(&plane).unwrap().wish, Wish::Join, "an imported one has no ClusterDeployment");
     namespace.clusters[0].status = None;
     assert_eq!(namespace.reason(&plane), "ClusterNotVerified");
@@ -140,7 +143,8 @@ fn a_cluster_that_is_deleted_leaves_and_does_not_come_back() {
 fn a_plane_is_not_selected() {
     let plane = plane("");
     let mut namespace = Namespace::new("karmada: east, net: public");
-    let owner = "{apiVersion: clusterwright.dev/v1alpha1, kind: KarmadaDeployment, name: k2, uid: u2, controller: true}";
+    let owner =
+        "{apiVersion: clusterwright.dev/v1alpha1, kind: KarmadaDeployment, name: k2, uid: u2, controller: true}";
     namespace.clusters[0].metadata.owner_references = Some(vec![read(owner)]);
     assert_eq!(namespace.target(&plane), None);
 }
