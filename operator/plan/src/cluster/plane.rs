@@ -12,8 +12,8 @@ const COMPONENTS: [&str; 3] = ["kube-apiserver", "etcd", "kube-controller-manage
 
 /// Whether the Cluster stands for a Karmada control plane that was made here.
 pub fn is_plane(cluster: &Cluster) -> bool {
-    let owners = cluster.metadata.owner_references.iter().flatten();
-    owners.into_iter().any(|owner| owner.controller == Some(true) && owner.kind == "KarmadaDeployment")
+    let mut owners = cluster.metadata.owner_references.iter().flatten();
+    owners.any(|owner| owner.controller == Some(true) && owner.kind == "KarmadaDeployment")
 }
 
 /// What counts of what was seen: a Deployment in a plane is a template for its members, and a Node nobody's machine.

@@ -29,7 +29,9 @@ pub(super) fn waits_for(observed: &Observed<'_>) -> Option<String> {
 /// What a plane of the same namespace has made of the cluster, if it has begun to.
 fn member<'a>(plane: &'a KarmadaDeployment, observed: &Observed<'_>) -> Option<&'a KarmadaMemberStatus> {
     let (namespace, name) = (observed.deployment.namespace(), observed.deployment.name());
-    let members = plane.status.as_ref().filter(|_| plane.namespace() == namespace)?.members.iter();
-    let is_it = |member: &&KarmadaMemberStatus| member.cluster_ref.as_ref().is_some_and(|cluster| cluster.name == name);
-    members.into_iter().filter(|member| member.cluster_uid.is_some()).find(is_it)
+    let status = plane.status.as_ref().filter(|_| plane.namespace() == namespace)?;
+    status.members.iter().find(|member| {
+        let is_it = member.cluster_ref.as_ref().is_some_and(|cluster| cluster.name == name);
+        is_it && member.cluster_uid.is_some()
+    })
 }

@@ -5,7 +5,7 @@ use crds::conditions::{Statement, state};
 use crds::karmada_deployment::{KarmadaComponentStatus, KarmadaMemberStatus};
 use crds::names::{condition, kubeconfig_secret};
 use crds::references::LocalRef;
-use crds::{KarmadaDeployment, KarmadaDeploymentStatus, ObjectExt, Reason};
+use crds::{KarmadaDeploymentStatus, ObjectExt, Reason};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::Value;
 

@@ -8,6 +8,8 @@ use crds::karmada_deployment::{KarmadaMemberPhase as Phase, UnjoinPolicy};
 use serde_json::json;
 use world::World;
 
+use crate::Next;
+
 fn joined(policy: Option<UnjoinPolicy>) -> World {
     let mut world = World::new(policy, &["a", "b"]);
     world.name("a", "push");

@@ -115,6 +115,7 @@ fn members_leave_before_anything_goes() {
     assert!(message.ends_with("clusterwright.dev/force-remove=2"), "{message}");
     assert!(world.log.is_empty());
     annotate(&mut world, "force-remove", "member.m1");
+    assert_eq!(end(&mut world).1, "all members have left");
     assert_eq!(end(&mut world).0, "PlaneRemoved");
     assert!(world.object.status.as_ref().unwrap().members.is_empty());
 }
