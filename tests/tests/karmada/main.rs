@@ -3,7 +3,10 @@
 //! Karmada's own programs are not here: what is not proved is that they start, and that anything is propagated.
 
 mod bundle;
+mod clusters;
 mod host;
+mod karmada;
+mod members;
 mod network;
 mod programs;
 mod real;
@@ -39,13 +42,14 @@ struct World {
     client: Client,
     host: Host,
     programs: Programs,
-    _server: ApiServer,
+    server: ApiServer,
 }
 
 impl World {
     async fn start() -> Result<Self> {
         let server = ApiServer::shared().await?;
         let client = server.client();
+        server.define(vec![clusters::definition()?]).await?;
         begin(&server).await?;
         let port = node_port()?;
         let network = Network::start(client.clone()).await?;
@@ -62,7 +66,7 @@ impl World {
                 "search": {},
             },
         });
-        let world = Self { client, host, programs, _server: server };
+        let world = Self { client, host, programs, server };
         world.planes().create(&PostParams::default(), &serde_json::from_value(plane)?).await?;
         Ok(world)
     }
@@ -147,6 +151,12 @@ async fn begin(server: &ApiServer) -> Result<()> {
     Ok(())
 }
 
+/// Has the operator look again.
+async fn look(world: &World) -> Result<()> {
+    let time = jiff::Timestamp::now().to_string();
+    world.patch(json!({"metadata": {"annotations": {"look": time}}})).await
+}
+
 /// What the operator has made.
 const OURS: &str = "app.kubernetes.io/managed-by=clusterwright";
 
@@ -167,8 +177,10 @@ async fn a_plane_whose_workloads_are_said_to_be_ready_is_made_kept_and_removed()
     drift_is_put_back(&world).await?;
     a_renewed_leaf_rolls_one_deployment(&world).await?;
     what_is_switched_off_goes(&world).await?;
+    let member = members::join_and_leave(&world).await?;
     a_dead_api_server_is_said(&world).await?;
-    deletion_leaves_nothing(&world).await
+    deletion_leaves_nothing(&world).await?;
+    member.is_left_as_it_was().await
 }
 
 /// The order of the workloads; and that what they wait for was said.

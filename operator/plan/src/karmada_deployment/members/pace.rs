@@ -18,7 +18,7 @@ const COUNTS_SECONDS: i64 = 600;
 pub(super) fn may_begin<'a>(observed: &'a Observed<'a>, targets: &'a [Target]) -> BTreeSet<&'a str> {
     let known = known(observed.object);
     let answers =
-        |target: &Target| observed.members.get(&target.name).is_some_and(|member| Member::seen(member).is_some());
+        |target: &Target| observed.seen.members.get(&target.name).is_some_and(|member| Member::seen(member).is_some());
     let busy = targets.iter().filter(|target| {
         let is_busy = known.get(target.name.as_str()).is_some_and(|status| {
             let seconds = observed.now.duration_since(status.since.0).as_secs();
