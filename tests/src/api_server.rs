@@ -1,8 +1,6 @@
 //! An API server of its own: etcd and kube-apiserver on loopback ports in a directory that goes away, with the
 //! CustomResourceDefinitions installed. Tests of a file that run at the same time share one.
 
-mod controllers;
-
 use std::fs::File;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, UdpSocket};
 use std::path::{Path, PathBuf};
@@ -19,8 +17,6 @@ use kube::{Client, Config};
 use lab::cache::Cache;
 use lab::programs::Programs;
 use serde_json::Value;
-
-pub use controllers::Controllers;
 
 const DEADLINE: Duration = Duration::from_secs(60);
 const TOKEN: &str = "administrator-of-a-test";
@@ -89,6 +85,7 @@ impl ApiServer {
             &[
                 ("kubeconfig", kubeconfig.display().to_string()),
                 ("controllers", controllers.to_owned()),
+                ("root-ca-file", "certs/apiserver.crt".into()),
                 ("service-account-private-key-file", "sa.key".into()),
                 ("leader-elect", "false".into()),
                 ("secure-port", "0".into()),

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use crds::{KarmadaDeployment, conditions};
-use e2e::api_server::{ApiServer, Controllers, own_address};
+use e2e::api_server::{ApiServer, own_address};
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::{Api, Patch, PatchParams, PostParams};
 use kube::config::{KubeConfigOptions, Kubeconfig};
@@ -30,13 +30,17 @@ use node::Node;
 /// Two busy cores start nine programs in less.
 const DEADLINE: Duration = Duration::from_secs(300);
 
+/// What makes Pods of Deployments, and tokens of ServiceAccounts.
+const CONTROLLERS: &str = "deployment-controller,disruption-controller,garbage-collector-controller,namespace-controller,\
+     replicaset-controller,root-ca-certificate-publisher-controller,serviceaccount-controller,\
+     serviceaccount-token-controller,statefulset-controller";
+
 /// The metadata cluster, which is the host, with an operator, and nodes that run what it deploys.
 struct World {
     client: Client,
     node: Node,
     /// The second number of its Pods' addresses.
     net: u8,
-    _controllers: Controllers,
     _server: ApiServer,
 }
 
@@ -47,7 +51,7 @@ impl World {
         let server = ApiServer::shared().await?;
         let client = server.client();
         begin(&server).await?;
-        let controllers = server.start_controllers()?;
+        server.run_controllers(CONTROLLERS)?;
         let net = u8::try_from(16 + std::process::id() % 200)?;
         let node = Node::start(client.clone(), NAMESPACE, given, net, Vec::new())?;
         let plane = json!({
@@ -62,7 +66,7 @@ impl World {
                 "search": {}, "descheduler": {}, "metricsAdapter": {},
             },
         });
-        let world = Self { client, node, net, _controllers: controllers, _server: server };
+        let world = Self { client, node, net, _server: server };
         world.planes().create(&PostParams::default(), &serde_json::from_value(plane)?).await?;
         Ok(world)
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use e2e::api_server::{ApiServer, Controllers};
+use e2e::api_server::ApiServer;
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::{Api, ApiResource, DynamicObject, ListParams, PostParams};
 use kube::core::GroupVersionKind;
@@ -13,9 +13,9 @@ use kube::{Client, ResourceExt};
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
-use super::World;
 use super::given::Given;
 use super::node::Node;
+use super::{CONTROLLERS, World};
 
 /// The namespace of the agent.
 const AGENTS: &str = "karmada-system";
@@ -24,7 +24,6 @@ struct Member {
     name: &'static str,
     client: Client,
     _node: Node,
-    _controllers: Controllers,
     _server: ApiServer,
 }
 
@@ -32,7 +31,7 @@ impl Member {
     /// A cluster, and the Secret by which it is reached; its agent, if it gets one, runs.
     async fn start(world: &World, name: &'static str, net: u8) -> Result<Self> {
         let server = ApiServer::bare().await?;
-        let controllers = server.start_controllers()?;
+        server.run_controllers(CONTROLLERS)?;
         let kubeconfig = server.checked_kubeconfig()?;
         let secret = json!({
             "apiVersion": "v1", "kind": "Secret", "metadata": {"name": format!("{name}-kubeconfig")},
@@ -46,7 +45,7 @@ impl Member {
             vec![("KUBERNETES_SERVICE_HOST", host.to_owned()), ("KUBERNETES_SERVICE_PORT", port.to_owned())];
         let client = server.client();
         let node = Node::start(client.clone(), AGENTS, Given::from_env()?, net, environment)?;
-        Ok(Self { name, client, _node: node, _controllers: controllers, _server: server })
+        Ok(Self { name, client, _node: node, _server: server })
     }
 
     fn api(&self, group: &str, kind: &str) -> Api<DynamicObject> {
