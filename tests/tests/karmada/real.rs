@@ -3,7 +3,6 @@
 
 mod container;
 mod given;
-mod hold;
 mod members;
 mod node;
 mod services;

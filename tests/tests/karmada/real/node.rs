@@ -101,11 +101,6 @@ impl Node {
         pods.iter().map(|pod| format!("== {pod}\n{}\n", tail(&self.root(pod)))).collect()
     }
 
-    /// Where the programs' logs are.
-    pub fn log_directory(&self) -> String {
-        self.directory.path().display().to_string()
-    }
-
     fn root(&self, pod: &str) -> PathBuf {
         self.directory.path().join(pod)
     }
