@@ -142,11 +142,16 @@ fn arguments(spec: &PodSpec, pod: &str, address: Ipv4Addr) -> Vec<String> {
             argument.replace("$(POD_NAME)", pod).replace("0.0.0.0", &address).replace("=:", &format!("={address}:"))
         })
         .collect();
-    let has_address = arguments.iter().any(|argument| argument.starts_with("--bind-address="));
     let probe = container.readiness_probe.as_ref().and_then(|probe| probe.http_get.as_ref());
-    // 0.0.0.0 is what these have by default.
-    if !has_address && probe.and_then(|probe| probe.scheme.as_deref()) == Some("HTTPS") {
-        arguments.push(format!("--bind-address={address}"));
+    let is_https = probe.and_then(|probe| probe.scheme.as_deref()) == Some("HTTPS");
+    let is_agent = arguments.iter().any(|argument| argument.ends_with("/karmada-agent"));
+    // What these listen at by default, everywhere.
+    for (flag, value, has_it) in
+        [("--bind-address", address.clone(), is_https), ("--metrics-bind-address", format!("{address}:8080"), is_agent)]
+    {
+        if has_it && !arguments.iter().any(|argument| argument.starts_with(&format!("{flag}="))) {
+            arguments.push(format!("{flag}={value}"));
+        }
     }
     arguments
 }
