@@ -22,6 +22,8 @@ use super::volumes::volumes;
 
 /// How long a program that has ended is left alone.
 const BACK_OFF: Duration = Duration::from_secs(2);
+/// How long one that has been ready may fail its probe: three periods.
+const PATIENCE: Duration = Duration::from_secs(15);
 
 /// What is seen of the Pods; clones are the same.
 #[derive(Clone)]
@@ -50,6 +52,8 @@ struct Running {
     process: Process,
     container: Option<Container>,
     since: Instant,
+    /// When it has passed its probe last.
+    passed: Option<Instant>,
     probe: (Client, String),
     reported: Value,
 }
@@ -181,6 +185,7 @@ impl Kubelet {
             process: before.map(again).unwrap_or_default(),
             container: Some(container),
             since: Instant::now(),
+            passed: None,
             probe: probe(pod, address)?,
             reported: Value::Null,
         };
@@ -199,7 +204,10 @@ impl Running {
             return Ok(());
         }
         let (client, path) = &self.probe;
-        self.process.is_ready = client.request_text(http::Request::get(path).body(Vec::new())?).await.is_ok();
+        if client.request_text(http::Request::get(path).body(Vec::new())?).await.is_ok() {
+            self.passed = Some(Instant::now());
+        }
+        self.process.is_ready = self.passed.is_some_and(|at| at.elapsed() < PATIENCE);
         Ok(())
     }
 }
