@@ -41,7 +41,7 @@ struct World {
     client: Client,
     host: Host,
     programs: Programs,
-    server: ApiServer,
+    _server: ApiServer,
 }
 
 impl World {
@@ -76,7 +76,7 @@ impl World {
                 "search": {},
             },
         });
-        let world = Self { client, host, programs, server };
+        let world = Self { client, host, programs, _server: server };
         world.planes().create(&PostParams::default(), &serde_json::from_value(plane)?).await?;
         Ok(world)
     }
