@@ -1,5 +1,5 @@
-//! How many members join or leave at once, and how often they are looked at. One that does not answer, or has been at it
-//! for long, does not count: others do not wait for it.
+//! How many members join or leave at once, and how often they are looked at. One that does not answer, or has been at
+//! it for long, does not count: others do not wait for it.
 
 use std::collections::BTreeSet;
 
