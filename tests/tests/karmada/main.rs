@@ -42,7 +42,7 @@ struct World {
     client: Client,
     host: Host,
     programs: Programs,
-    server: ApiServer,
+    _server: ApiServer,
 }
 
 impl World {
@@ -66,7 +66,7 @@ impl World {
                 "search": {},
             },
         });
-        let world = Self { client, host, programs, server };
+        let world = Self { client, host, programs, _server: server };
         world.planes().create(&PostParams::default(), &serde_json::from_value(plane)?).await?;
         Ok(world)
     }

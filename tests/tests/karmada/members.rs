@@ -216,8 +216,9 @@ impl Members {
             anyhow::Ok(data.get("token").map(|token| token.0.clone()))
         };
         let before = token().await?;
-        let secrets: Api<Secret> = Api::namespaced(self.push.client(), "karmada-cluster");
-        secrets.delete("karmada-push", &DeleteParams::default()).await?;
+        // Of the same account it would be the same token again.
+        let accounts: Api<ServiceAccount> = Api::namespaced(self.push.client(), "karmada-cluster");
+        accounts.delete("karmada-push", &DeleteParams::default()).await?;
         look(world).await?;
         world.until("given another token", async |_| Ok(token().await? != before)).await?;
         let until = async |world: &World| {

@@ -45,8 +45,8 @@ pub enum Action {
     },
     /// Apply the Cluster that stands for the plane in the namespace of the KarmadaDeployment.
     ApplyCluster(Box<Cluster>),
-    /// Do this for a member. A failure is the member's: it stays in its `failure`, nothing further is done for it in this
-    /// pass, and all else goes on.
+    /// Do this for a member. A failure is the member's: it goes into its `failure`, nothing further is done for it in
+    /// this pass, and all else goes on.
     Member(members::Action),
     /// Take the finalizer away.
     RemoveFinalizer,

@@ -42,15 +42,6 @@ pub(super) use target::known;
 pub use target::{ReachedBy, Target, Wish};
 pub use wanted::{agent_secret, wanted};
 
-/// How often members at rest are looked at, in seconds.
-const RESYNC_SECONDS: u64 = 60;
-/// When what was done is looked at of one that joins or leaves, in seconds.
-const GO_ON_SECONDS: u64 = 1;
-/// How often it is looked how far one is that joins or leaves, in seconds.
-const LOOK_AGAIN_SECONDS: u64 = 5;
-/// When something is tried again that failed, in seconds.
-const RETRY_SECONDS: u64 = 15;
-
 /// Decides. `status` is all of `status.members`. Those of a plane that is being deleted leave.
 pub(super) fn plan(observed: &Observed<'_>) -> Planned {
     let known = known(observed.object);
@@ -70,7 +61,7 @@ pub(super) fn plan(observed: &Observed<'_>) -> Planned {
             continue;
         }
         let failure = context.member.and_then(|member| member.failure.clone());
-        planned.next = planned.next.or_sooner(Next::after_seconds(look_again(&outcome, failure.is_some())));
+        planned.next = planned.next.or_sooner(pace::look_again(&context, &outcome, failure.is_some()));
         if let Some(why) = failure {
             outcome.problem = Problem { reason: Reason::ApplyFailed, message: why };
         }
@@ -83,17 +74,6 @@ pub(super) fn plan(observed: &Observed<'_>) -> Planned {
         planned.status.push(status);
     }
     planned
-}
-
-/// When a member is looked at again, in seconds.
-fn look_again(outcome: &Outcome, has_failed: bool) -> u64 {
-    let waits_for_somebody = outcome.problem.reason.is_warning();
-    match () {
-        () if has_failed => RETRY_SECONDS,
-        () if outcome.is_joined || waits_for_somebody => RESYNC_SECONDS,
-        () if !outcome.acts.is_empty() => GO_ON_SECONDS,
-        () => LOOK_AGAIN_SECONDS,
-    }
 }
 
 /// It stays as far as it is.

@@ -131,8 +131,8 @@ pub struct MemberSeen {
     pub facts: Facts,
     /// How each object of `wanted()` is whose place is the member, in their order, as a dry run says.
     pub states: Vec<State>,
-    /// All objects of `cleaning::KINDS_OF_MEMBER` with the label `names::selector`, of every namespace. `apiVersion` and
-    /// `kind` are set.
+    /// All objects of `cleaning::KINDS_OF_MEMBER` with the label `names::selector`, of every namespace. `apiVersion`
+    /// and `kind` are set.
     pub listed: Vec<Value>,
     /// The ClusterRole and the ClusterRoleBinding `karmada-impersonator`, which Karmada makes in Push members, as far
     /// as they are there.

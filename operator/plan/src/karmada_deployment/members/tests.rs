@@ -222,6 +222,7 @@ fn paused_members_stay_as_they_are() {
     world.forget("a");
     world.rest();
     assert_eq!((world.phase("a"), world.row("a").unwrap().reason.as_str()), (Some(Phase::Joined), "Paused"));
+    assert_eq!(world.plan().next, Next::after_seconds(60), "nothing is on its way");
 }
 
 #[test]

@@ -109,12 +109,13 @@ impl Whole {
     }
 
     /// What there is, but for what is told of times and names that a server gives.
-    fn shape(&self) -> (Vec<(String, Option<Phase>, usize, usize, usize)>, usize, bool) {
-        let of = |(name, site): (&String, &super::super::members::tests::world::Site)| {
+    fn shape(&self) -> Vec<String> {
+        let members = self.clusters.sites.iter().map(|(name, site)| {
             let (here, there) = (self.clusters.made_in(name), self.clusters.made_in_plane(name));
-            (name.clone(), self.phase(name), here, there, site.workloads)
-        };
-        (self.clusters.sites.iter().map(of).collect(), self.plane.host.len(), self.is_gone())
+            format!("{name}: {:?}, {here} in it, {there} in the plane, runs {}", self.phase(name), site.workloads)
+        });
+        let host = format!("{} on the host, gone: {}", self.plane.host.len(), self.is_gone());
+        members.chain([host]).collect()
     }
 }
 
