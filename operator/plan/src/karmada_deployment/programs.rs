@@ -17,8 +17,8 @@ pub(super) const ETCD_PORTS: [(&str, u16); 3] = [("client", 2379), ("peer", 2380
 /// The controllers that a plane needs: it has no Nodes and no Pods of its own.
 const CONTROLLERS: &str = "namespace,garbagecollector,serviceaccount-token,ttl-after-finished,clusterrole-aggregation";
 
-/// Whether search answers. It watches what it serves itself, through the plane's API server: two of its checks pass only
-/// once its API is there, which is applied when it is ready.
+/// Whether search answers. It watches what it serves itself, through the plane's API server: two of its checks pass
+/// only once its API is there, which is applied when it is ready.
 const SEARCH_HEALTH: &str =
     "/readyz?exclude=poststarthook/start-karmada-informers&exclude=poststarthook/start-karmada-search-controller";
 

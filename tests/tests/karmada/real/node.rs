@@ -1,5 +1,5 @@
-//! What the nodes of a cluster would do: each Pod of a namespace runs as a process, is asked by its own probe whether it
-//! is ready, is started anew when it ends, and its status says so. Pods are made by the cluster's own controllers.
+//! What the nodes of a cluster would do: each Pod of a namespace runs as a process, is asked by its own probe whether
+//! it is ready, is started anew when it ends, and its status says so. Pods are made by the cluster's own controllers.
 
 mod kubelet;
 

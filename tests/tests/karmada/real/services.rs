@@ -1,5 +1,5 @@
-//! The Services of a namespace: each has an address of its own on this machine's loopback, by which the first Pod that is ready
-//! is reached, and names that the Pods know. A port of nodes is one of this machine's own address.
+//! The Services of a namespace: each has an address of its own on this machine's loopback, by which the first Pod that
+//! is ready is reached, and names that the Pods know. A port of nodes is one of this machine's own address.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
