@@ -58,6 +58,10 @@ FROM ?=
 upgrade-operator: ## Replace the operator in the middle of an install: make upgrade-operator FROM=<commit or tag>
 	@hack/upgrade-operator $(FROM)
 
+.PHONY: karmada
+karmada: ## Run a plane of Karmada's own programs, which are given: CLUSTERWRIGHT_PROGRAMS (ten minutes, as root)
+	@hack/karmada $(ARGS)
+
 .PHONY: quick-start
 quick-start: ## Run the commands of docs/quick-start.md on machines of the lab
 	@hack/quick-start-on-lab

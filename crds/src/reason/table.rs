@@ -983,8 +983,8 @@ reasons! {
     NoneSeen Normal [CERTIFICATES_VALID]
         "The kubeconfig holds no certificates."
         "";
-    NoneWanted Normal [MEMBERS_READY WORKERS_READY]
-        "No worker, or no member, is wanted."
+    NoneWanted Normal [MEMBERS_READY NODES_HEALTHY WORKERS_READY]
+        "No worker, no member or no Node is wanted."
         "";
     NotClean Warning []
         "The reset left something on the machine."
@@ -1673,6 +1673,9 @@ reasons! {
     WaitingForTurn Progressing [DELETING]
         "Other machines leave first."
         "";
+    WaitingForUnjoin Progressing [DELETING]
+        "A cluster that is to be deleted is a member of a Karmada control plane, and leaves it first."
+        "Look at the member in `status.members` of the KarmadaDeployment that the message names.";
     WaitingForWindow Progressing [DRIFTED UP_TO_DATE]
         "What disrupts machines waits for the next maintenance window."
         "";

@@ -182,6 +182,7 @@ fn cluster_deployment(shape: Shape, size: usize) -> Result<Call, Box<dyn Error>>
             deployments: &deployments,
             policies: &[],
             restores: &[],
+            planes: &[],
             schedules: &[],
             backups: &[],
             restoring: &restoring,

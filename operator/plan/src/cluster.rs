@@ -15,6 +15,7 @@ pub mod nodes;
 mod observed;
 mod orphan_nodes;
 mod pace;
+mod plane;
 mod spread_dns;
 
 use crds::ClusterStatus;
@@ -30,6 +31,7 @@ use names::names;
 pub use nodes::{NetworkSeen, NodeSeen};
 pub use observed::{Access, Contact, Observed, Seen};
 use pace::next;
+pub use plane::is_plane;
 
 /// Decides.
 pub fn plan(observed: &Observed<'_>) -> Plan<Action, ClusterStatus> {

@@ -24,6 +24,7 @@ mod lane;
 mod last_looks;
 mod lock;
 mod machine;
+mod membership;
 mod observed;
 mod operations;
 mod outdated;

@@ -4,6 +4,7 @@
 
 mod action;
 mod component;
+mod contact;
 mod deletion;
 mod endpoint;
 mod files;
@@ -12,6 +13,7 @@ mod material;
 pub mod members;
 pub mod names;
 mod observed;
+mod own_cluster;
 pub mod pki;
 mod place;
 mod pod;
@@ -32,10 +34,13 @@ use crate::message::count;
 use crate::{Next, Plan};
 pub use action::{Action, Planned};
 pub use component::Component;
+pub use contact::Contact;
+pub use deletion::members_are_seen;
 pub use endpoint::endpoint;
 pub use leaves::{LeafWanted, leaves};
 pub use material::{Files, Material, Source, sources};
-pub use observed::{Contact, HostFacts, HostSeen, Observed, PlaneSeen};
+pub use observed::{HostFacts, HostSeen, Observed, PlaneSeen};
+pub use own_cluster::is_cluster_of;
 pub use place::{Manifest, Place, Stage, Wanted};
 use progress::{StageReport, progress, unreachable};
 pub use release::{DEFINITIONS, RELEASES, Release};
@@ -73,10 +78,15 @@ pub fn trial_policy() -> Value {
 /// Decides.
 pub fn plan(observed: &Observed<'_>) -> Planned {
     if observed.object.is_deleting() {
-        let deletion::Deleting { actions, next, told } = deletion::plan(observed);
-        let status = status::deleting(observed, &told);
+        let deletion::Deleting { actions, next, told, members } = deletion::plan(observed);
+        let status = status::deleting(observed, &told, &members);
         return Plan { actions, status, next, waits_for: Some(told.message) };
     }
+    keep(observed)
+}
+
+/// A plane that stays, and its members, each of which goes on whatever the plane and the others do.
+fn keep(observed: &Observed<'_>) -> Planned {
     let wanted = wanted(observed.object, observed.material, observed.crds.unwrap_or_default());
     let reports = progress(observed, &wanted);
     let mut work = work(observed, &wanted, &reports);
@@ -84,12 +94,17 @@ pub fn plan(observed: &Observed<'_>) -> Planned {
         work.pause();
     }
     let has_work = !work.actions.is_empty();
-    let found = Found { wanted: &wanted, reports: &reports, before: work.before, outdated: work.outdated };
+    let members = members::plan(&observed.of_members());
+    let Work { actions, before, outdated } = work;
+    let found = Found { wanted: &wanted, reports: &reports, before, outdated, members: &members.status };
     let status = status::status(observed, &found);
+    let is_at_rest = status::plane_works(&status) && !has_work;
+    let next = Next::after_seconds(if is_at_rest { RESYNC_SECONDS } else { LOOK_AGAIN_SECONDS });
     let is_ready = crds::conditions::is_true(&status.conditions, crds::names::condition::READY);
-    let next = Next::after_seconds(if is_ready && !has_work { RESYNC_SECONDS } else { LOOK_AGAIN_SECONDS });
-    let waits_for = status.message.clone().filter(|_| !is_ready);
-    Plan { actions: work.actions, status, next, waits_for }
+    let waits_for = status.message.clone().filter(|_| !is_ready).or(members.waits_for);
+    // What fails for a member ends nothing; what fails for the plane would end what is done for members.
+    let actions = members.actions.into_iter().map(Action::Member).chain(actions).collect();
+    Plan { actions, status, next: next.or_sooner(members.next), waits_for }
 }
 
 /// What is to be done.
@@ -144,6 +159,7 @@ fn work(observed: &Observed<'_>, wanted: &[Wanted], reports: &[StageReport]) -> 
         let removal = removal::removal(observed, wanted);
         let open = reports.iter().find(|report| !report.is_done());
         let mut actions = removal.actions;
+        actions.extend(own_cluster::apply(observed));
         actions.extend(open.into_iter().flat_map(|report| report.writes.clone()));
         let outdated = removal.left.first().map(|first| Problem {
             reason: Reason::Pruning,

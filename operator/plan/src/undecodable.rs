@@ -71,6 +71,8 @@ impl Undecodable {
             "MachineRequest" | "HostPool" => false,
             // They change what is on a cluster, and nothing of the cluster itself.
             "Addon" | "ClusterAddon" => false,
+            // A member leaves it before its cluster is deleted.
+            "KarmadaDeployment" => may_have_member(&self.object["status"]["members"], cluster),
             // While one is under way, nothing else is.
             "EtcdRestore" => is_or_unreadable(&spec["clusterName"], cluster),
             _ => true,
@@ -150,6 +152,15 @@ impl Undecodable {
     }
 }
 
+/// Whether a cluster may be one of the members of a Karmada control plane.
+fn may_have_member(members: &Value, cluster: &str) -> bool {
+    let is_it = |member: &Value| {
+        let name = &member["clusterRef"]["name"];
+        !name.is_null() && is_or_unreadable(name, cluster)
+    };
+    !members.is_null() && members.as_array().is_none_or(|members| members.iter().any(is_it))
+}
+
 fn is_or_unreadable(value: &Value, wanted: &str) -> bool {
     value.as_str().is_none_or(|value| value == wanted)
 }
@@ -211,6 +222,14 @@ mod tests {
         check("Job", "r", "{metadata: {labels: {clusterwright.dev/run: r}}}", &[]);
         check("MachineRequest", "r", "{spec: {clusterName: a}}", &[]);
         check("HostPool", "p", "{}", &[]);
+        check(
+            "KarmadaDeployment",
+            "k",
+            "{status: {members: [{clusterRef: {name: b}}, {kubeConfigSecretName: a}]}}",
+            &["b"],
+        );
+        check("KarmadaDeployment", "k", "{spec: {}}", &[]);
+        check("KarmadaDeployment", "k", "{status: {members: 7}}", &["a", "b"]);
         check("Unheard", "x", "{}", &["a", "b"]);
     }
 

@@ -9,7 +9,7 @@ use crds::names::{self, annotation};
 use crds::references::LocalRef;
 use crds::{
     Addon, Cluster, ClusterDeployment, ClusterDeploymentStatus, EtcdBackup, EtcdBackupSchedule, EtcdRestore, Host,
-    Machine, MachineSet, PlaybookRun, RemediationPolicy,
+    KarmadaDeployment, Machine, MachineSet, PlaybookRun, RemediationPolicy,
 };
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Secret;
@@ -43,6 +43,7 @@ pub(crate) struct Observation {
     deployments: Vec<Arc<ClusterDeployment>>,
     policies: Vec<Arc<RemediationPolicy>>,
     restores: Vec<Arc<EtcdRestore>>,
+    planes: Vec<Arc<KarmadaDeployment>>,
     schedules: Vec<Arc<EtcdBackupSchedule>>,
     backups: Vec<Arc<EtcdBackup>>,
     restoring: RestoringSeen,
@@ -92,6 +93,7 @@ impl Observation {
             restores: ctx.cache.etcd_restores.of_cluster(&namespace, &name),
             backups: own_backups(ctx, &deployment),
             restoring: restoring::seen(ctx, &deployment).await?,
+            planes: ctx.cache.karmada_deployments.list(&namespace, |_| true),
             schedules: ctx.cache.etcd_backup_schedules.list(&namespace, |_| true),
             library: library(ctx, &deployment).await?,
             manifests: manifests(ctx, &deployment).await?,
@@ -121,6 +123,7 @@ impl Observation {
             deployments: &refs(&self.deployments),
             policies: &refs(&self.policies),
             restores: &refs(&self.restores),
+            planes: &refs(&self.planes),
             schedules: &refs(&self.schedules),
             backups: &refs(&self.backups),
             restoring: &self.restoring,

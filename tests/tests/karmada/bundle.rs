@@ -1,4 +1,5 @@
-//! A bundle with CustomResourceDefinitions that stand in for Karmada's: their names, and schemas that take anything.
+//! A bundle with a file of CustomResourceDefinitions; and those that stand in for Karmada's: their names, and schemas
+//! that take anything.
 
 use anyhow::Result;
 use serde_json::{Value, json};
@@ -52,10 +53,13 @@ fn definition((name, kind, is_namespaced): &(&str, &str, bool)) -> Value {
     })
 }
 
-/// Serves the bundle for this version of Karmada for as long as the test runs: the place, as the spec has it.
-pub async fn serve(version: &str) -> Result<Value> {
-    let documents: Vec<String> = DEFINITIONS.iter().map(|one| definition(one).to_string()).collect();
-    let file = documents.join("\n---\n");
+/// The definitions that stand in for Karmada's, in one file.
+pub fn stand_ins() -> String {
+    DEFINITIONS.iter().map(|one| definition(one).to_string()).collect::<Vec<_>>().join("\n---\n")
+}
+
+/// Serves a bundle with this file of definitions for as long as the test runs: the place, as the spec has it.
+pub async fn serve(version: &str, file: String) -> Result<Value> {
     let digest = |text: &str| Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect::<String>();
     let index = json!({"formatVersion": 1, "artifacts": [{
         "name": "karmada-crds", "kind": "manifests", "version": version, "path": "files/crds.yaml",

@@ -3,9 +3,13 @@
 //! Karmada's own programs are not here: what is not proved is that they start, and that anything is propagated.
 
 mod bundle;
+mod clusters;
 mod host;
+mod karmada;
+mod members;
 mod network;
 mod programs;
+mod real;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -45,18 +49,8 @@ impl World {
     async fn start() -> Result<Self> {
         let server = ApiServer::shared().await?;
         let client = server.client();
-        let namespaces: Api<Namespace> = Api::all(client.clone());
-        let fleet = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "fleet"}});
-        namespaces.create(&PostParams::default(), &serde_json::from_value(fleet)?).await?;
-        let command = Settings::augment_args(clap::Command::new("operator"));
-        let arguments = ["operator", "--namespace=fleet", "--listen=127.0.0.1:0", "--message-interval-seconds=0"];
-        let settings = Settings::from_arg_matches(&command.get_matches_from(arguments))?;
-        let config = server.config()?;
-        tokio::spawn(async move {
-            let never = std::future::pending();
-            let ended = operator::serve(config, settings, operator::karmada_deployment::spawn, never).await;
-            println!("the operator ended: {ended:?}");
-        });
+        server.define(vec![clusters::definition()?]).await?;
+        begin(&server).await?;
         let port = node_port()?;
         let network = Network::start(client.clone()).await?;
         let programs = Programs::new(client.clone(), network, port)?;
@@ -65,7 +59,7 @@ impl World {
             "apiVersion": "clusterwright.dev/v1alpha1", "kind": "KarmadaDeployment", "metadata": {"name": "k1"},
             "spec": {
                 "version": VERSION, "hostNamespace": NAMESPACE,
-                "crds": {"bundle": bundle::serve(VERSION).await?},
+                "crds": {"bundle": bundle::serve(VERSION, bundle::stand_ins()).await?},
                 "apiServer": {
                     "serviceType": "NodePort", "loadBalancerApiserverIp": own_address()?.to_string(), "nodePort": port,
                 },
@@ -140,6 +134,29 @@ impl World {
     }
 }
 
+/// Makes the namespace `fleet`, and lets an operator lead there.
+async fn begin(server: &ApiServer) -> Result<()> {
+    let namespaces: Api<Namespace> = Api::all(server.client());
+    let fleet = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "fleet"}});
+    namespaces.create(&PostParams::default(), &serde_json::from_value(fleet)?).await?;
+    let command = Settings::augment_args(clap::Command::new("operator"));
+    let arguments = ["operator", "--namespace=fleet", "--listen=127.0.0.1:0", "--message-interval-seconds=0"];
+    let settings = Settings::from_arg_matches(&command.get_matches_from(arguments))?;
+    let config = server.config()?;
+    tokio::spawn(async move {
+        let never = std::future::pending();
+        let ended = operator::serve(config, settings, operator::karmada_deployment::spawn, never).await;
+        println!("the operator ended: {ended:?}");
+    });
+    Ok(())
+}
+
+/// Has the operator look again.
+async fn look(world: &World) -> Result<()> {
+    let time = jiff::Timestamp::now().to_string();
+    world.patch(json!({"metadata": {"annotations": {"look": time}}})).await
+}
+
 /// What the operator has made.
 const OURS: &str = "app.kubernetes.io/managed-by=clusterwright";
 
@@ -160,8 +177,10 @@ async fn a_plane_whose_workloads_are_said_to_be_ready_is_made_kept_and_removed()
     drift_is_put_back(&world).await?;
     a_renewed_leaf_rolls_one_deployment(&world).await?;
     what_is_switched_off_goes(&world).await?;
+    let member = members::join_and_leave(&world).await?;
     a_dead_api_server_is_said(&world).await?;
-    deletion_leaves_nothing(&world).await
+    deletion_leaves_nothing(&world).await?;
+    member.is_left_as_it_was().await
 }
 
 /// The order of the workloads; and that what they wait for was said.

@@ -10,7 +10,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use super::action::Action;
 use super::certificates::{certificates_valid, expiries};
 use super::observed::{Access, Observed, Seen};
-use super::{components, network_probe, nodes, orphan_nodes, spread_dns};
+use super::{components, network_probe, nodes, orphan_nodes, plane, spread_dns};
 use crate::etcd::stepped;
 use crate::moment::day_and_clock;
 
@@ -50,7 +50,12 @@ pub(super) fn made(
     access: &Access,
     seen: &Seen,
 ) -> (ClusterStatus, Vec<Statement>, Vec<Action>) {
-    let (counts, nodes_healthy) = nodes::health(seen.nodes.as_deref());
+    let of_plane = plane::is_plane(observed.cluster).then(|| plane::seen(seen));
+    let seen = of_plane.as_ref().unwrap_or(seen);
+    let (counts, nodes_healthy) = match of_plane {
+        Some(_) => (None, plane::nodes_healthy()),
+        None => nodes::health(seen.nodes.as_deref()),
+    };
     let status = ClusterStatus {
         endpoint: Some(access.server.clone()),
         version: seen.version.clone().or_else(|| old.version.clone()),

@@ -1,5 +1,6 @@
-//! The end of a cluster: runs are canceled, machines deleted and cleaned (or let go as they are), workers first, then
-//! control planes, then etcd; and then it goes. A protected cluster waits for a person's word before any of it.
+//! The end of a cluster: it leaves the Karmada control planes that it is a member of, runs are canceled, machines are
+//! deleted and cleaned (or let go as they are), workers first, then control planes, then etcd; and then it goes. A
+//! protected cluster waits for a person's word before any of it.
 
 use crds::ClusterDeployment;
 use crds::Conditions;
@@ -10,6 +11,7 @@ use crds::names::{annotation, condition};
 use crds::step::{Intent, Role};
 
 use super::action::Action;
+use super::membership;
 use super::operations::compare_store::Verdict;
 use super::operations::reset::{self, Resets};
 use super::request::describe;
@@ -20,6 +22,9 @@ use crate::{Next, attempts, message};
 
 /// What follows the generation in `delete-confirmed` when what cannot be cleaned is to be let go, too.
 const FORCE: &str = "force";
+
+/// How often it is looked whether the cluster has left the planes that it is a member of, in seconds.
+const MEMBERSHIP_SECONDS: u64 = 10;
 
 /// What is to be done.
 pub(super) struct Deletion {
@@ -53,6 +58,11 @@ pub(super) fn plan(state: &ClusterState<'_>, tokens: &Tokens) -> Deletion {
             actions: vec![Action::RemoveFinalizer],
             ..Deletion::waits(Reason::MachinesReleased, "every machine is given back".into())
         };
+    }
+    if let Some(message) = membership::waits_for(state.observed).filter(|_| !is_forced(state.deployment)) {
+        let message = format!("{message}; to delete the cluster all the same, {}", confirm(state, FORCE));
+        let next = Next::after_seconds(MEMBERSHIP_SECONDS);
+        return Deletion { next, ..Deletion::waits(Reason::WaitingForUnjoin, message) };
     }
     cancel_runs(state)
         .or_else(|| delete_machines(state))

@@ -1,8 +1,8 @@
 //! What the planner of ClusterDeployments looks at.
 
 use crds::{
-    Addon, Cluster, ClusterDeployment, EtcdBackup, EtcdBackupSchedule, EtcdRestore, Host, Machine, MachineSet,
-    PlaybookRun, RemediationPolicy,
+    Addon, Cluster, ClusterDeployment, EtcdBackup, EtcdBackupSchedule, EtcdRestore, Host, KarmadaDeployment, Machine,
+    MachineSet, PlaybookRun, RemediationPolicy,
 };
 use jiff::Timestamp;
 
@@ -53,6 +53,8 @@ pub struct Observed<'a> {
     pub backups: &'a [&'a EtcdBackup],
     /// The backup that the cluster is to begin with, and its keys.
     pub restoring: &'a RestoringSeen,
+    /// KarmadaDeployments of the namespace.
+    pub planes: &'a [&'a KarmadaDeployment],
     /// EtcdBackupSchedules of the namespace.
     pub schedules: &'a [&'a EtcdBackupSchedule],
     /// What the ConfigMaps with manifests hold.

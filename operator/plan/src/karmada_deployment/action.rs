@@ -1,9 +1,10 @@
 //! What the planner of KarmadaDeployments answers.
 
-use crds::KarmadaDeploymentStatus;
 use crds::cluster_addon::AppliedObject;
+use crds::{Cluster, KarmadaDeploymentStatus};
 
 use super::leaves::LeafWanted;
+use super::members;
 use super::place::{Manifest, Place};
 use crate::Plan;
 use crate::cluster_addon::Deletion;
@@ -42,6 +43,11 @@ pub enum Action {
         /// Which.
         deletion: Deletion,
     },
+    /// Apply the Cluster that stands for the plane in the namespace of the KarmadaDeployment.
+    ApplyCluster(Box<Cluster>),
+    /// Do this for a member. A failure is the member's: it goes into its `failure`, nothing further is done for it in
+    /// this pass, and all else goes on.
+    Member(members::Action),
     /// Take the finalizer away.
     RemoveFinalizer,
 }

@@ -2,23 +2,27 @@
 //! and etcd's volumes stay.
 
 use crds::commands::{self, Target};
-use crds::karmada_deployment::KarmadaDeletionPolicy;
+use crds::karmada_deployment::{KarmadaDeletionPolicy, KarmadaMemberStatus};
 use crds::names::{annotation, condition, finalizer, label};
 use crds::{Conditions, KarmadaDeployment, ObjectExt, Reason};
 use serde_json::Value;
 
 use super::action::Action;
 use super::component::Component;
+use super::contact::Contact;
+use super::members;
 use super::names::is_made_for;
-use super::observed::{Contact, HostSeen, Observed};
+use super::observed::{HostSeen, Observed};
 use super::place::Place;
 use super::progress::unreachable;
 use super::removal::{KINDS_OF_HOST, by_kind, delete};
 use crate::Next;
 use crate::addon::Problem;
 use crate::attempts::names_generation;
-use crate::message::count;
+use crate::message::{count, quote};
 
+/// When it goes on once the status has it that no member is left, in seconds.
+const GO_ON_SECONDS: u64 = 1;
 /// How often it is looked whether something is gone, in seconds.
 const LOOK_AGAIN_SECONDS: u64 = 5;
 /// How often a host is asked that does not answer, in seconds.
@@ -31,46 +35,85 @@ pub(super) struct Deleting {
     pub actions: Vec<Action>,
     pub next: Next,
     pub told: Problem,
+    /// The members that are still there.
+    pub members: Vec<KarmadaMemberStatus>,
 }
 
-fn waits(reason: Reason, message: String) -> Deleting {
-    Deleting { actions: Vec::new(), next: Next::OnChange, told: Problem { reason, message } }
+impl Deleting {
+    /// Nothing is done.
+    fn waits(reason: Reason, message: String) -> Self {
+        let told = Problem { reason, message };
+        Self { actions: Vec::new(), next: Next::OnChange, told, members: Vec::new() }
+    }
+
+    /// Nothing is left to do.
+    fn done(object: &KarmadaDeployment, reason: Reason, message: String) -> Self {
+        let has_it = object.has_finalizer(finalizer::KARMADA);
+        Self {
+            actions: has_it.then_some(Action::RemoveFinalizer).into_iter().collect(),
+            ..Self::waits(reason, message)
+        }
+    }
+
+    /// Members are left as they are.
+    fn with_members(self, object: &KarmadaDeployment) -> Self {
+        Self { members: object.status.as_ref().map(|status| status.members.clone()).unwrap_or_default(), ..self }
+    }
+}
+
+/// Whether members are looked at, and the plane for their sake: of one that is being deleted only while they leave.
+pub fn members_are_seen(object: &KarmadaDeployment) -> bool {
+    !object.is_deleting() || (hold(object).is_none() && !is_past_members(object))
 }
 
 pub(super) fn plan(observed: &Observed<'_>) -> Deleting {
     let object = observed.object;
-    let done = |reason: Reason, message: &str| {
-        let has_it = object.has_finalizer(finalizer::KARMADA);
-        let actions = if has_it { vec![Action::RemoveFinalizer] } else { Vec::new() };
-        Deleting { actions, ..waits(reason, message.to_owned()) }
-    };
+    if let Some(hold) = hold(object) {
+        return hold;
+    }
+    if !is_past_members(object) {
+        let members = members::plan(&observed.of_members());
+        // Whoever is cut off while the host is being cleaned must not wait for a member that has left.
+        if !members.status.is_empty() || !members::known(object).is_empty() {
+            return unjoin(object, members);
+        }
+    }
+    match observed.host {
+        Contact::Made(seen) => remove(object, seen).unwrap_or_else(|| {
+            let namespace = &object.spec.host_namespace;
+            let message = format!("all is removed but namespace {namespace} and etcd's volumes in it");
+            Deleting::done(object, Reason::PlaneRemoved, message)
+        }),
+        Contact::Lost(why) => give_up(observed, Some(why)),
+        Contact::NotMade => give_up(observed, None),
+    }
+}
+
+/// What keeps the members and the plane as they are: it is protected or paused, or a person has them left.
+fn hold(object: &KarmadaDeployment) -> Option<Deleting> {
     if !is_confirmed(object) {
         let command = annotate(object, annotation::DELETE_CONFIRMED);
         let message = format!(
             "spec.deletionProtection is true, nothing is touched: to delete the plane all the same, {command}; a deletion cannot be taken back"
         );
-        return waits(Reason::DeletionProtected, message);
+        return Some(Deleting::waits(Reason::DeletionProtected, message).with_members(object));
     }
     if object.spec.deletion_policy == KarmadaDeletionPolicy::Detach {
-        return done(Reason::PlaneDetached, "the plane and its members stay as they are");
+        let message = "the plane and its members stay as they are".to_owned();
+        return Some(Deleting::done(object, Reason::PlaneDetached, message).with_members(object));
     }
     if names_generation(&object.metadata, annotation::FORCE_REMOVE) {
-        return done(Reason::PlaneDetached, "given up: what is on the host and in members stays as it is");
+        let message = "given up: what is on the host and in members stays as it is";
+        return Some(Deleting::done(object, Reason::PlaneDetached, message.to_owned()).with_members(object));
     }
-    if object.spec.paused {
-        return waits(Reason::Paused, "paused: nothing is removed until spec.paused is false".to_owned());
-    }
-    if let Some(message) = members_left(object) {
-        return Deleting { next: Next::after_seconds(LOOK_AGAIN_SECONDS), ..waits(Reason::UnjoiningMembers, message) };
-    }
-    match observed.host {
-        Contact::Made(seen) => remove(object, seen).unwrap_or_else(|| {
-            let namespace = &object.spec.host_namespace;
-            done(Reason::PlaneRemoved, &format!("all is removed but namespace {namespace} and etcd's volumes in it"))
-        }),
-        Contact::Lost(why) => give_up(observed, Some(why)),
-        Contact::NotMade => give_up(observed, None),
-    }
+    let message = "paused: nothing is removed until spec.paused is false";
+    object.spec.paused.then(|| Deleting::waits(Reason::Paused, message.to_owned()).with_members(object))
+}
+
+/// Whether the host is being cleaned: then nothing answers any more that members could leave through.
+fn is_past_members(object: &KarmadaDeployment) -> bool {
+    let deleting = object.condition(condition::DELETING).filter(|deleting| deleting.status == "True");
+    deleting.is_some_and(|deleting| Reason::among(&deleting.reason, &[Reason::RemovingPlane, Reason::PlaneRemoved]))
 }
 
 /// Whether it may go: it is not protected, or a person said so, or it has begun.
@@ -91,18 +134,24 @@ fn annotate(object: &KarmadaDeployment, key: &str) -> String {
     commands::annotate(Target::KarmadaDeployment, &object.metadata, key, object.generation())
 }
 
-/// The members that have to leave before the plane goes: later nobody could clean them.
-fn members_left(object: &KarmadaDeployment) -> Option<String> {
-    let members = object.status.as_ref().map(|status| status.members.as_slice()).unwrap_or_default();
+/// The members leave before the plane goes: later nobody could clean them.
+fn unjoin(object: &KarmadaDeployment, planned: members::Planned) -> Deleting {
+    let members = planned.status;
+    let Some(first) = members::first_to_tell(members.iter()) else {
+        let waits = Deleting::waits(Reason::UnjoiningMembers, "all members have left".to_owned());
+        return Deleting { next: Next::after_seconds(GO_ON_SECONDS), ..waits };
+    };
     let names: Vec<&str> = members.iter().map(|member| member.name.as_str()).take(NAMED).collect();
-    let command = annotate(object, annotation::FORCE_REMOVE);
-    (!members.is_empty()).then(|| {
-        format!(
-            "waiting for {} to leave: {}; to leave them and the plane as they are, {command}",
-            count(members.len(), "member"),
-            names.join(", ")
-        )
-    })
+    let message = format!(
+        "waiting for {} to leave: {}; {}: {}; to leave them and the plane as they are, {}",
+        count(members.len(), "member"),
+        names.join(", "),
+        first.name,
+        quote(first.message.clone()),
+        annotate(object, annotation::FORCE_REMOVE)
+    );
+    let actions = planned.actions.into_iter().map(Action::Member).collect();
+    Deleting { actions, next: planned.next, members, ..Deleting::waits(Reason::UnjoiningMembers, message) }
 }
 
 /// A host that is gone for good is no reason to wait for ever, and one that is away is no reason to forget what is
@@ -118,7 +167,7 @@ fn give_up(observed: &Observed<'_>, why: Option<&str>) -> Deleting {
         };
     let command = annotate(observed.object, annotation::FORCE_REMOVE);
     let message = format!("{message}; what the plane has there is not removed; to give it up, {command}");
-    Deleting { next: Next::after_seconds(ASK_AGAIN_SECONDS), ..waits(reason, message) }
+    Deleting { next: Next::after_seconds(ASK_AGAIN_SECONDS), ..Deleting::waits(reason, message) }
 }
 
 /// Removes the workload of the component that started last, then what belongs to all; none: nothing is left.
@@ -130,12 +179,12 @@ fn remove(object: &KarmadaDeployment, seen: &HostSeen) -> Option<Deleting> {
         let workloads = own.iter().filter(|live| is_workload_of(live, object, component));
         let actions = workloads.filter_map(|live| delete(Place::Host, live)).collect();
         let message = format!("removing {} and its Pods", component.name());
-        return Some(Deleting { actions, next, ..waits(Reason::RemovingPlane, message) });
+        return Some(Deleting { actions, next, ..Deleting::waits(Reason::RemovingPlane, message) });
     }
     let rest = by_kind(Place::Host, &own, &KINDS_OF_HOST);
     let first = rest.left.first()?;
     let message = format!("removing {first}, {} left", count(rest.left.len(), "object"));
-    Some(Deleting { actions: rest.actions, next, ..waits(Reason::RemovingPlane, message) })
+    Some(Deleting { actions: rest.actions, next, ..Deleting::waits(Reason::RemovingPlane, message) })
 }
 
 fn has_any(own: &[Value], pods: &[Value], object: &KarmadaDeployment, component: Component) -> bool {

@@ -15,46 +15,39 @@ mod pace;
 mod pull;
 mod push;
 mod roster;
+mod summary;
 mod taints;
 mod taken;
 mod target;
 mod wanted;
 
-use crds::karmada_deployment::{KarmadaDeletionPolicy, KarmadaMemberStatus};
-use crds::names::condition;
-use crds::{Conditions, KarmadaDeployment, ObjectExt, Reason};
+use crds::Reason;
+use crds::karmada_deployment::KarmadaMemberStatus;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
+use crate::addon::Problem;
 use crate::message::{count, quote};
 use crate::{Next, Plan};
 pub use action::{Act, Action, Place, Planned};
 pub use cleaning::{KINDS_OF_MEMBER, KINDS_OF_PLANE};
 pub use context::facts;
-use context::{Context, Outcome, made};
+use context::{Context, Outcome};
 pub use manifest::{Stage, Wanted};
-pub use observed::{AgentCertificate, Facts, Member, MemberSeen, Neighbours, Observed, OwnClusters, PlaneSeen};
-pub use pull::leaf;
+pub use observed::{AgentCertificate, Facts, Member, MemberSeen, Neighbours, Observed, OwnClusters, PlaneSeen, Seen};
+pub use pull::{leaf, works_namespace};
 pub use push::{IMPERSONATOR, token_secret};
 pub use roster::roster;
+pub(super) use summary::{counts, departure, first_to_tell, members_ready};
+pub(super) use target::known;
 pub use target::{ReachedBy, Target, Wish};
 pub use wanted::{agent_secret, wanted};
 
-/// How often members at rest are looked at, in seconds.
-const RESYNC_SECONDS: u64 = 60;
-/// How often it is looked how far one is that joins or leaves, in seconds.
-const LOOK_AGAIN_SECONDS: u64 = 5;
-
-/// Decides. `status` is all of `status.members`.
-pub fn plan(observed: &Observed<'_>) -> Planned {
-    let known = target::known(observed.object);
-    if !may_leave(observed.object) {
-        let status = known.values().map(|status| (*status).clone()).collect();
-        return Plan { actions: Vec::new(), status, next: Next::OnChange, waits_for: None };
-    }
-    let targets = roster(observed.object, observed.neighbours, made(observed.plane));
+/// Decides. `status` is all of `status.members`. Those of a plane that is being deleted leave.
+pub(super) fn plan(observed: &Observed<'_>) -> Planned {
+    let known = known(observed.object);
+    let targets = roster(observed.object, observed.seen.neighbours, observed.seen.plane.seen());
     let begin = pace::may_begin(observed, &targets);
-    let mut planned =
-        Plan { actions: Vec::new(), status: Vec::new(), next: Next::after_seconds(RESYNC_SECONDS), waits_for: None };
+    let mut planned = Plan { actions: Vec::new(), status: Vec::new(), next: Next::OnChange, waits_for: None };
     for target in &targets {
         let context = Context::new(observed, (&targets, target), &known, begin.contains(target.name.as_str()));
         let mut outcome = match target.wish {
@@ -67,25 +60,20 @@ pub fn plan(observed: &Observed<'_>) -> Planned {
         if outcome.is_gone {
             continue;
         }
+        let failure = context.member.and_then(|member| member.failure.clone());
+        planned.next = planned.next.or_sooner(pace::look_again(&context, &outcome, failure.is_some()));
+        if let Some(why) = failure {
+            outcome.problem = Problem { reason: Reason::ApplyFailed, message: why };
+        }
         let acts = outcome.acts.drain(..).map(|act| Action { member: target.name.clone(), act });
         planned.actions.extend(acts);
         let status = row(observed, target, &outcome, context.known);
-        let waits_for_somebody = outcome.problem.reason.is_warning();
-        if !outcome.is_joined && !waits_for_somebody {
-            planned.next = Next::after_seconds(LOOK_AGAIN_SECONDS);
+        if !outcome.is_joined && !outcome.problem.reason.is_warning() {
             planned.waits_for.get_or_insert(format!("{}: {}", status.name, status.message));
         }
         planned.status.push(status);
     }
     planned
-}
-
-/// Members of a plane that is deleted leave once the deletion has come to them; with `Detach` they stay.
-fn may_leave(object: &KarmadaDeployment) -> bool {
-    let has_begun = object
-        .condition(condition::DELETING)
-        .is_some_and(|deleting| deleting.status == "True" && deleting.reason == Reason::UnjoiningMembers);
-    !object.is_deleting() || has_begun && object.spec.deletion_policy == KarmadaDeletionPolicy::Delete
 }
 
 /// It stays as far as it is.
@@ -129,4 +117,4 @@ fn row(
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

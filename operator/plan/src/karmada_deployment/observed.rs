@@ -5,7 +5,9 @@ use crds::{Cluster, KarmadaDeployment};
 use jiff::Timestamp;
 use serde_json::Value;
 
+use super::contact::Contact;
 use super::material::Material;
+use super::members;
 use crate::addon::Problem;
 use crate::cluster_addon::State;
 use crate::cluster_addon::documents::Document;
@@ -20,7 +22,8 @@ pub struct Observed<'a> {
     pub host_cluster: Option<&'a Cluster>,
     /// All other KarmadaDeployments, of every namespace.
     pub others: &'a [&'a KarmadaDeployment],
-    /// A ClusterDeployment or Cluster of this name in the namespace, in words: their Secrets would have the same names.
+    /// A ClusterDeployment of this name in the namespace, or a Cluster that was not made for the plane, in words: their
+    /// Secrets would have the same names.
     pub namesake: Option<&'a str>,
     /// What is secret.
     pub material: &'a Material,
@@ -34,6 +37,18 @@ pub struct Observed<'a> {
     pub host: &'a Contact<HostSeen>,
     /// What was seen in the plane.
     pub plane: &'a Contact<PlaneSeen>,
+    /// The Cluster of this name in the namespace, if it was made for the plane, as `is_cluster_of` says.
+    pub cluster: Option<&'a Cluster>,
+    /// What was seen of its members.
+    pub members: members::Seen<'a>,
+}
+
+impl<'a> Observed<'a> {
+    /// What members are decided by.
+    pub(super) fn of_members(&self) -> members::Observed<'a> {
+        let Self { now, object, others, material, members: seen, .. } = *self;
+        members::Observed { now, object, others, material, seen }
+    }
 }
 
 /// What the host cluster says of how the API server is reached. Read before certificates are made, which are for it.
@@ -41,17 +56,6 @@ pub struct Observed<'a> {
 pub struct HostFacts {
     /// The Service `names::api_server_service` in the host namespace, as it is; `None`: it is not there.
     pub service: Option<Value>,
-}
-
-/// Contact with an API.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Contact<Seen> {
-    /// It was not looked at: there is nothing to look with yet.
-    NotMade,
-    /// It does not answer; what it said last.
-    Lost(String),
-    /// It was looked at.
-    Made(Seen),
 }
 
 /// What was seen on the host cluster.

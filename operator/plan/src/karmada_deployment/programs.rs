@@ -17,6 +17,11 @@ pub(super) const ETCD_PORTS: [(&str, u16); 3] = [("client", 2379), ("peer", 2380
 /// The controllers that a plane needs: it has no Nodes and no Pods of its own.
 const CONTROLLERS: &str = "namespace,garbagecollector,serviceaccount-token,ttl-after-finished,clusterrole-aggregation";
 
+/// Whether search answers. It watches what it serves itself, through the plane's API server: two of its checks pass
+/// only once its API is there, which is applied when it is ready.
+const SEARCH_HEALTH: &str =
+    "/readyz?exclude=poststarthook/start-karmada-informers&exclude=poststarthook/start-karmada-search-controller";
+
 /// What a component runs.
 pub(super) fn container(object: &KarmadaDeployment, component: Component) -> Container {
     let (program, flags, probe, ports) = match component {
@@ -48,7 +53,7 @@ pub(super) fn container(object: &KarmadaDeployment, component: Component) -> Con
         Component::Descheduler => ("/bin/karmada-descheduler", looked_at(10358), healthz(10358), metrics(10358)),
         Component::Search => {
             let flags = [delegated(), etcd_client(object, component), serving(component)].concat();
-            ("/bin/karmada-search", flags, served("/readyz", "/livez"), vec![("https", SERVING_PORT)])
+            ("/bin/karmada-search", flags, served(SEARCH_HEALTH, SEARCH_HEALTH), vec![("https", SERVING_PORT)])
         }
         Component::MetricsAdapter => {
             let own = [("client-ca-file", path("pki/ca.crt")), ("metrics-bind-address", "0.0.0.0:8080".into())];

@@ -6,8 +6,9 @@ use serde_json::Value;
 
 use super::action::Action;
 use super::component::Component;
+use super::contact::Contact;
 use super::names::is_made_for;
-use super::observed::{Contact, Observed};
+use super::observed::Observed;
 use super::place::{Place, Stage, Wanted};
 use super::pod::trouble;
 use super::wanted::definitions::incomplete;

@@ -6,8 +6,9 @@ use crds::names::label;
 use serde_json::Value;
 
 use super::action::Action;
+use super::contact::Contact;
 use super::names::is_made_for;
-use super::observed::{Contact, Observed};
+use super::observed::Observed;
 use super::place::{Place, Wanted, object_of};
 use crate::cluster_addon::Deletion;
 

@@ -2,15 +2,17 @@
 
 use crds::cluster::ComponentHealth;
 use crds::conditions::{Statement, state};
-use crds::karmada_deployment::{KarmadaComponentStatus, KarmadaMemberPhase, KarmadaMemberStatus, MemberCounts};
+use crds::karmada_deployment::{KarmadaComponentStatus, KarmadaMemberStatus};
 use crds::names::{condition, kubeconfig_secret};
 use crds::references::LocalRef;
-use crds::{KarmadaDeployment, KarmadaDeploymentStatus, ObjectExt, Reason};
+use crds::{KarmadaDeploymentStatus, ObjectExt, Reason};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::Value;
 
 use super::component::Component;
-use super::observed::{Contact, Observed};
+use super::contact::Contact;
+use super::members::{counts, departure, members_ready};
+use super::observed::Observed;
 use super::place::{Place, Stage, Wanted};
 use super::progress::StageReport;
 use crate::addon::Problem;
@@ -25,20 +27,21 @@ pub(super) struct Found<'a> {
     pub before: Option<Problem>,
     /// What is to be changed, beside the stages; and what a pause keeps from being done.
     pub outdated: Option<Problem>,
+    /// The members from now on.
+    pub members: &'a [KarmadaMemberStatus],
 }
 
 /// The status of one that is not being deleted.
 pub(super) fn status(observed: &Observed<'_>, found: &Found<'_>) -> KarmadaDeploymentStatus {
-    let members = members_ready(observed.object);
     let parts = [
         etcd_ready(observed, found),
         api_server_ready(found),
         components_ready(observed, found),
-        members,
+        members_ready(found.members),
         up_to_date(found),
     ];
-    let ready = ready(&parts);
-    let mut shown = base(observed);
+    let ready = ready(&parts, found.members);
+    let mut shown = base(observed, found.members);
     shown.message = Some(cut(ready.message.clone()));
     shown.components = components(observed, found.wanted);
     let has_version =
@@ -52,9 +55,13 @@ pub(super) fn status(observed: &Observed<'_>, found: &Found<'_>) -> KarmadaDeplo
 }
 
 /// The status of one that is being deleted.
-pub(super) fn deleting(observed: &Observed<'_>, told: &Problem) -> KarmadaDeploymentStatus {
+pub(super) fn deleting(
+    observed: &Observed<'_>,
+    told: &Problem,
+    members: &[KarmadaMemberStatus],
+) -> KarmadaDeploymentStatus {
     let Problem { reason, message } = told;
-    let mut shown = base(observed);
+    let mut shown = base(observed, members);
     shown.message = Some(cut(message.clone()));
     let statements = [
         Statement::new(condition::READY, false, Reason::Deleting, cut(message.clone())),
@@ -65,7 +72,7 @@ pub(super) fn deleting(observed: &Observed<'_>, told: &Problem) -> KarmadaDeploy
 }
 
 /// What is shown in any case.
-fn base(observed: &Observed<'_>) -> KarmadaDeploymentStatus {
+fn base(observed: &Observed<'_>, members: &[KarmadaMemberStatus]) -> KarmadaDeploymentStatus {
     let object = observed.object;
     let old = object.status.clone().unwrap_or_default();
     KarmadaDeploymentStatus {
@@ -76,22 +83,35 @@ fn base(observed: &Observed<'_>) -> KarmadaDeploymentStatus {
             .map(|_| LocalRef::new(kubeconfig_secret(object.name())))
             .or(old.kubeconfig_ref),
         certificates_expire_at: observed.material.first_end.map(Time).or(old.certificates_expire_at),
-        member_counts: Some(counts(object)),
+        members: members.to_vec(),
+        member_counts: Some(counts(members)),
         ..old
     }
 }
 
-/// The first part that does not work, or all do. That something is being changed is no part of it; that it cannot be
-/// until somebody acts is.
-fn ready(parts: &[Statement; 5]) -> Statement {
-    let is_bad = |part: &&Statement| {
-        let waits_for_somebody = part.type_ != condition::UP_TO_DATE || Reason::is_warning_in(&part.reason);
-        part.status != Some(true) && waits_for_somebody
-    };
-    match parts.iter().find(is_bad) {
+/// The first part that does not work, or all do.
+fn ready(parts: &[Statement; 5], members: &[KarmadaMemberStatus]) -> Statement {
+    match parts.iter().find(|part| is_bad(part.type_, part.status, &part.reason)) {
         Some(part) => Statement::new(condition::READY, part.status, part.reason.clone(), part.message.clone()),
-        None => Statement::new(condition::READY, true, Reason::AllReady, "the plane works and all members are reached"),
+        None => {
+            let message = format!("the plane works and all members are reached{}", departure(members));
+            Statement::new(condition::READY, true, Reason::AllReady, cut(message))
+        }
     }
+}
+
+/// Whether a part does not work. That something is being changed is no part of it; that it cannot be until somebody
+/// acts is.
+fn is_bad(type_: &str, status: Option<bool>, reason: &str) -> bool {
+    status != Some(true) && (type_ != condition::UP_TO_DATE || Reason::is_warning_in(reason))
+}
+
+/// Whether the plane itself works, whatever its members do.
+pub(super) fn plane_works(status: &KarmadaDeploymentStatus) -> bool {
+    let of_plane =
+        [condition::ETCD_READY, condition::API_SERVER_READY, condition::COMPONENTS_READY, condition::UP_TO_DATE];
+    let mut parts = status.conditions.iter().filter(|part| of_plane.contains(&part.type_.as_str()));
+    !parts.any(|part| is_bad(&part.type_, Some(part.status == "True"), &part.reason))
 }
 
 /// Why the stages of a part do not work.
@@ -176,38 +196,6 @@ fn up_to_date(found: &Found<'_>) -> Statement {
             Statement::new(condition::UP_TO_DATE, true, Reason::UpToDate, message)
         }
     }
-}
-
-fn members_ready(object: &KarmadaDeployment) -> Statement {
-    let MemberCounts { total, ready, .. } = counts(object);
-    let type_ = condition::MEMBERS_READY;
-    if total == 0 {
-        return Statement::new(type_, true, Reason::NoneWanted, "no members are wanted");
-    }
-    if ready >= total {
-        return Statement::new(type_, true, Reason::AllReady, format!("{ready} of {total} members are reached"));
-    }
-    let there = members(object);
-    let of_status = there.iter().find(|member| member.phase != KarmadaMemberPhase::Joined);
-    let why = of_status.map(|member| format!(": {}: {}", member.name, member.message)).unwrap_or_default();
-    let message = cut(format!("{ready} of {total} members are reached{why}"));
-    Statement::new(type_, false, Reason::WaitingForMembers, message)
-}
-
-fn members(object: &KarmadaDeployment) -> &[KarmadaMemberStatus] {
-    object.status.as_ref().map(|status| status.members.as_slice()).unwrap_or_default()
-}
-
-/// The members that are wanted or there, and those that are reached. One that leaves is not wanted.
-fn counts(object: &KarmadaDeployment) -> MemberCounts {
-    let stays = |member: &&KarmadaMemberStatus| member.phase != KarmadaMemberPhase::Leaving;
-    let there: Vec<&KarmadaMemberStatus> = members(object).iter().filter(stays).collect();
-    let is_new = |name: &String| !members(object).iter().any(|member| member.name == *name);
-    let named = object.spec.members.iter().filter(|member| is_new(&member.name)).count();
-    let ready = there.iter().filter(|member| member.phase == KarmadaMemberPhase::Joined).count();
-    let number = |number: usize| i32::try_from(number).unwrap_or(i32::MAX);
-    let (total, ready) = (number(there.len() + named), number(ready));
-    MemberCounts { total, ready, summary: format!("{ready}/{total}") }
 }
 
 /// The components as their Pods are made; of one that cannot be looked at what was seen last.

@@ -3,6 +3,7 @@
 mod admission;
 mod deletion;
 mod fields;
+mod members;
 mod refusals;
 mod reports;
 mod secrets;

@@ -62,6 +62,7 @@ impl World {
         let restores: Vec<_> = self.restores.iter().collect();
         let schedules: Vec<_> = self.schedules.iter().collect();
         let backups: Vec<_> = self.backups.iter().collect();
+        let planes: Vec<_> = self.planes.iter().collect();
         let decide = |seen: &Observed<'_>| {
             plan(&Input {
                 now: self.now,
@@ -73,6 +74,7 @@ impl World {
                 runs: &seen.runs,
                 policies: &policies,
                 restores: &restores,
+                planes: &planes,
                 schedules: &schedules,
                 backups: &backups,
                 restoring: &self.restoring,

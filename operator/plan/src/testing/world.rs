@@ -7,8 +7,8 @@ use std::rc::Rc;
 
 use crds::step::{Intent, Role, Step};
 use crds::{
-    ClusterDeployment, EtcdBackup, EtcdBackupSchedule, EtcdRestore, Host, KubernetesVersion, Machine, MachineRequest,
-    MachineSet, PlaybookRun, PlaybookRunStatus, Reason, RemediationPolicy,
+    ClusterDeployment, EtcdBackup, EtcdBackupSchedule, EtcdRestore, Host, KarmadaDeployment, KubernetesVersion,
+    Machine, MachineRequest, MachineSet, PlaybookRun, PlaybookRunStatus, Reason, RemediationPolicy,
 };
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
@@ -52,6 +52,8 @@ pub struct World {
     pub policies: Vec<RemediationPolicy>,
     pub restores: Vec<EtcdRestore>,
     pub schedules: Vec<EtcdBackupSchedule>,
+    /// KarmadaDeployments, which nobody plays.
+    pub planes: Vec<KarmadaDeployment>,
     pub backups: Vec<EtcdBackup>,
     /// The backup that a cluster is to begin with, and its keys.
     pub restoring: RestoringSeen,
@@ -169,6 +171,7 @@ impl World {
             policies: Vec::new(),
             restores: Vec::new(),
             schedules: Vec::new(),
+            planes: Vec::new(),
             backups: Vec::new(),
             restoring: RestoringSeen::default(),
             others: Vec::new(),

@@ -67,6 +67,40 @@ fn a_protected_cluster_is_not_touched_until_its_deletion_is_confirmed() {
     assert!(world.gone && world.dirty.is_empty());
 }
 
+/// A plane with the cluster as a member, or with one that has not begun to join.
+fn plane(namespace: &str, uid: &str) -> crds::KarmadaDeployment {
+    let member = format!(
+        "{{name: m1, syncMode: push, clusterRef: {{name: a}}, {uid} phase: Leaving, reason: X, message: it leaves, since: '2026-11-27T09:00:00Z'}}"
+    );
+    serde_yaml::from_str(&format!(
+        "{{apiVersion: clusterwright.dev/v1alpha1, kind: KarmadaDeployment, metadata: {{name: k1, namespace: {namespace}}}, spec: {{version: 1.18.2, crds: {{bundle: {{url: 'https://x'}}}}}}, status: {{members: [{member}]}}}}"
+    ))
+    .unwrap()
+}
+
+#[test]
+fn a_member_of_a_karmada_control_plane_leaves_it_before_its_machines_go() {
+    let mut world = World::new("controlPlane: {replicas: 1}", 1);
+    world.settle();
+    world.planes = vec![plane("other", "clusterUID: u,"), plane("fleet", ""), plane("fleet", "clusterUID: u,")];
+    world.delete();
+    world.settle();
+    let (reason, message) = deleting(&world);
+    assert_eq!(reason, "WaitingForUnjoin");
+    let command = "kubectl -n fleet annotate --overwrite karmadadeployments.clusterwright.dev k1 clusterwright.dev/force-remove=member.m1";
+    assert!(message.starts_with("waiting for member m1 of KarmadaDeployment k1 to leave: it leaves"), "{message}");
+    assert!(message.contains(command), "{message}");
+    assert!(world.machines.iter().all(|machine| !machine.is_deleting()));
+    let mut forced = world.clone();
+    let value = format!("{}.force", generation(&forced));
+    confirm(&mut forced, &value);
+    forced.settle();
+    assert!(forced.gone, "{:?}", deleting(&forced));
+    world.planes.pop();
+    world.settle();
+    assert!(world.gone, "{:?}", deleting(&world));
+}
+
 #[test]
 fn a_deletion_that_was_confirmed_before_it_goes_on_at_once() {
     let mut world = World::new("controlPlane: {replicas: 1}, deletionProtection: true", 1);

@@ -10,6 +10,7 @@ use super::observed::Neighbours;
 use super::target::{ReachedBy, Target, Wish, has_begun};
 use crate::addon::Problem;
 use crate::addon::selection::{labels, selects};
+use crate::cluster::is_plane;
 
 /// The most characters of a member's name.
 const LONGEST_NAME: usize = 48;
@@ -27,7 +28,8 @@ pub(super) fn targets(
     };
     let target = |cluster: &&Cluster| {
         let labels = labels(cluster, deployment(neighbours, cluster.name()));
-        if is_named(cluster) || !auto_join.selector.selects(Some(&labels)) {
+        // A plane is nobody's member, whatever is selected.
+        if is_plane(cluster) || is_named(cluster) || !auto_join.selector.selects(Some(&labels)) {
             return None;
         }
         let name: String = cluster.name().chars().take(LONGEST_NAME).collect();

@@ -10,8 +10,8 @@ use crds::names::annotation;
 use crds::{KarmadaDeployment, ObjectExt, Reason};
 use serde_json::Value;
 
+use super::super::contact::Contact;
 use super::super::material::Files;
-use super::super::observed::Contact;
 use super::action::Act;
 use super::cluster::impersonator_secret;
 use super::observed::{Facts, Member, MemberSeen, Observed, PlaneSeen};
@@ -58,7 +58,8 @@ impl<'a> Context<'a> {
         known: &BTreeMap<&str, &'a KarmadaMemberStatus>,
         may_begin: bool,
     ) -> Self {
-        let member = observed.members.get(&target.name).filter(|member| member.target.reached_by == target.reached_by);
+        let member =
+            observed.seen.members.get(&target.name).filter(|member| member.target.reached_by == target.reached_by);
         Self {
             observed,
             roster,
@@ -66,7 +67,7 @@ impl<'a> Context<'a> {
             known: known.get(target.name.as_str()).copied(),
             member,
             seen: member.and_then(Member::seen),
-            plane: made(observed.plane),
+            plane: observed.seen.plane.seen(),
             may_begin,
         }
     }
@@ -138,14 +139,6 @@ impl<'a> Context<'a> {
     }
 }
 
-/// What was seen, if there was contact.
-pub(super) fn made<Seen>(contact: &Contact<Seen>) -> Option<&Seen> {
-    match contact {
-        Contact::Made(seen) => Some(seen),
-        Contact::NotMade | Contact::Lost(_) => None,
-    }
-}
-
 /// What a member is, and how Karmada is to reach it: as it says itself; of one that does not answer as the plane has
 /// it, so that what is put back there is what was. `None`: nobody knows.
 pub fn facts(
@@ -154,7 +147,7 @@ pub fn facts(
     contact: &Contact<MemberSeen>,
     plane: &PlaneSeen,
 ) -> Option<Facts> {
-    if let Some(seen) = made(contact) {
+    if let Some(seen) = contact.seen() {
         return Some(seen.facts.clone());
     }
     let cluster = plane.own_cluster(object, &target.name)?;

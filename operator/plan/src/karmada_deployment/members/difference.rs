@@ -3,8 +3,8 @@
 use crds::Reason;
 use serde_json::Value;
 
+use super::super::contact::Contact;
 use super::super::names::is_made_for;
-use super::super::observed::Contact;
 use super::action::{Act, Place};
 use super::context::{Context, facts};
 use super::manifest::{Stage, Wanted};

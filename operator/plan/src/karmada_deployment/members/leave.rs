@@ -13,7 +13,8 @@ use super::cluster::{deletion, is_held_by_others, is_ready, is_terminating, patc
 use super::context::{Context, Outcome};
 use super::difference::{difference, wanted_now};
 use super::observed::PlaneSeen;
-use super::push;
+use super::target::ReachedBy;
+use super::{auto_join, push};
 use crate::message::count;
 
 /// How long an agent that the operator does not reach must have been silent, in seconds: by then no request of it is
@@ -34,11 +35,18 @@ fn course(context: &Context<'_>, plane: Option<&PlaneSeen>) -> Course {
     let is_fenced = plane.is_some_and(|plane| fence(context, plane).is_empty());
     match object.spec.unjoin_policy {
         _ if is_fenced || context.is_given_up() => Course::Preserve,
-        // A plane that goes takes nothing with it unless that is said.
-        None if object.is_deleting() => Course::Preserve,
+        // A plane that goes takes nothing with it unless that is said, and a cluster that goes waits for nobody's word.
+        None if object.is_deleting() || is_going(context) => Course::Preserve,
         None => Course::Unsaid,
         Some(UnjoinPolicy::Preserve) => Course::Preserve,
         Some(UnjoinPolicy::Delete) => Course::Delete,
+    }
+}
+
+fn is_going(context: &Context<'_>) -> bool {
+    match &context.target.reached_by {
+        ReachedBy::Cluster(name) => auto_join::is_going(context.observed.seen.neighbours, name),
+        ReachedBy::Secret(_) => false,
     }
 }
 

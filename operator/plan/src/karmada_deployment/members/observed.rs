@@ -7,14 +7,27 @@ use crds::{Addon, Cluster, ClusterAddon, ClusterDeployment, KarmadaDeployment};
 use jiff::Timestamp;
 use serde_json::Value;
 
+use super::super::contact::Contact;
 use super::super::material::{Files, Material};
 use super::super::names::is_made_for;
-use super::super::observed::Contact;
 use super::target::Target;
 use crate::addon::Problem;
 use crate::cluster_addon::State;
 
-/// What was observed.
+/// What was observed of members, and what they are decided by beside the plane itself.
+#[derive(Clone, Copy)]
+pub struct Seen<'a> {
+    /// What else is in the KarmadaDeployment's namespace.
+    pub neighbours: &'a Neighbours<'a>,
+    /// UIDs of `kube-system` of clusters that are never members.
+    pub own: &'a OwnClusters,
+    /// What was seen in the plane.
+    pub plane: &'a Contact<PlaneSeen>,
+    /// What was seen of each of `roster()`, by name.
+    pub members: &'a BTreeMap<String, Member>,
+}
+
+/// What the planner of members looks at.
 pub struct Observed<'a> {
     /// The time.
     pub now: Timestamp,
@@ -22,16 +35,10 @@ pub struct Observed<'a> {
     pub object: &'a KarmadaDeployment,
     /// All other KarmadaDeployments, of every namespace.
     pub others: &'a [&'a KarmadaDeployment],
-    /// What else is in its namespace.
-    pub neighbours: &'a Neighbours<'a>,
     /// What is secret: the plane's authorities go to agents, and so do Secrets with which images are pulled.
     pub material: &'a Material,
-    /// UIDs of `kube-system` of clusters that are never members.
-    pub own: &'a OwnClusters,
-    /// What was seen in the plane.
-    pub plane: &'a Contact<PlaneSeen>,
-    /// What was seen of each of `roster()`, by name.
-    pub members: &'a BTreeMap<String, Member>,
+    /// What was seen of members.
+    pub seen: Seen<'a>,
 }
 
 /// Objects of the KarmadaDeployment's namespace: all of them.
@@ -61,7 +68,7 @@ pub struct OwnClusters {
 pub struct PlaneSeen {
     /// Every Cluster (`cluster.karmada.io/v1alpha1`) there is, whoever made it. `apiVersion` and `kind` are set.
     pub clusters: Vec<Value>,
-    /// All objects of `leave::KINDS_OF_PLANE` with the label `names::selector`, of every namespace. `apiVersion` and
+    /// All objects of `cleaning::KINDS_OF_PLANE` with the label `names::selector`, of every namespace. `apiVersion` and
     /// `kind` are set.
     pub listed: Vec<Value>,
     /// How many Works there are for each member (in its namespace `karmada-es-<name>`); 0 may be left out.
@@ -104,6 +111,8 @@ pub struct Member {
     pub in_plane: Vec<State>,
     /// The certificate of its agent, of Pull members only.
     pub agent: AgentCertificate,
+    /// Why the last act for it failed, in this pass; what was to follow was not done. `None`: none has.
+    pub failure: Option<String>,
 }
 
 /// The certificate of an agent, in the Secret `names::agent_secret`.
@@ -122,8 +131,8 @@ pub struct MemberSeen {
     pub facts: Facts,
     /// How each object of `wanted()` is whose place is the member, in their order, as a dry run says.
     pub states: Vec<State>,
-    /// All objects of `leave::KINDS_OF_MEMBER` with the label `names::selector`, of every namespace. `apiVersion` and
-    /// `kind` are set.
+    /// All objects of `cleaning::KINDS_OF_MEMBER` with the label `names::selector`, of every namespace. `apiVersion`
+    /// and `kind` are set.
     pub listed: Vec<Value>,
     /// The ClusterRole and the ClusterRoleBinding `karmada-impersonator`, which Karmada makes in Push members, as far
     /// as they are there.
@@ -146,9 +155,6 @@ pub struct Facts {
 
 impl Member {
     pub(super) fn seen(&self) -> Option<&MemberSeen> {
-        match &self.contact {
-            Contact::Made(seen) => Some(seen),
-            Contact::NotMade | Contact::Lost(_) => None,
-        }
+        self.contact.seen()
     }
 }

@@ -1,24 +1,35 @@
-//! How many members join or leave at once. One that does not answer, or has been at it for long, does not count: others
-//! do not wait for it.
+//! How many members join or leave at once, and how often they are looked at. One that does not answer, or has been at
+//! it for long, does not count: others do not wait for it.
 
 use std::collections::BTreeSet;
 
-use crds::Conditions;
+use crds::karmada_deployment::KarmadaMemberPhase as Phase;
 use crds::names::condition;
+use crds::{Conditions, Reason};
 
+use super::context::{Context, Outcome};
 use super::observed::{Member, Observed};
 use super::target::{Target, Wish, has_begun, known};
+use crate::Next;
 
 /// How many, where `spec.autoJoin` does not say.
 const MAX_CONCURRENT: usize = 5;
 /// How long one that joins or leaves counts, in seconds.
 const COUNTS_SECONDS: i64 = 600;
+/// How often members at rest are looked at, and those that wait, in seconds.
+const RESYNC_SECONDS: u64 = 60;
+/// When what was done is looked at of one that joins or leaves, in seconds.
+const GO_ON_SECONDS: u64 = 1;
+/// How often it is looked how far one is that joins or leaves, in seconds.
+const LOOK_AGAIN_SECONDS: u64 = 5;
+/// When something is tried again that failed for the first time, in seconds.
+const RETRY_SECONDS: u64 = 15;
 
 /// Names of those that may begin now, the first by name.
 pub(super) fn may_begin<'a>(observed: &'a Observed<'a>, targets: &'a [Target]) -> BTreeSet<&'a str> {
     let known = known(observed.object);
     let answers =
-        |target: &Target| observed.members.get(&target.name).is_some_and(|member| Member::seen(member).is_some());
+        |target: &Target| observed.seen.members.get(&target.name).is_some_and(|member| Member::seen(member).is_some());
     let busy = targets.iter().filter(|target| {
         let is_busy = known.get(target.name.as_str()).is_some_and(|status| {
             let seconds = observed.now.duration_since(status.since.0).as_secs();
@@ -43,4 +54,21 @@ pub(super) fn may_begin<'a>(observed: &'a Observed<'a>, targets: &'a [Target]) -
     let away = targets.iter().filter(|target| is_new(target) && !answers(target));
     let first = targets.iter().filter(|target| is_new(target) && answers(target)).take(free);
     away.chain(first).map(|target| target.name.as_str()).collect()
+}
+
+/// When a member is looked at again. All of the plane is looked at with it: seldom, where nothing is on its way.
+pub(super) fn look_again(context: &Context<'_>, outcome: &Outcome, has_failed: bool) -> Next {
+    let reason = outcome.problem.reason;
+    let is_slow = context.known.is_some_and(|known| {
+        let seconds = context.observed.now.duration_since(known.since.0).as_secs();
+        known.phase == outcome.phase && seconds >= COUNTS_SECONDS
+    });
+    let has_failed_before = context.known.is_some_and(|known| known.reason == Reason::ApplyFailed);
+    let waits = reason.is_warning() || reason == Reason::Paused || outcome.phase == Phase::Waiting;
+    Next::after_seconds(match () {
+        () if has_failed && !has_failed_before => RETRY_SECONDS,
+        () if has_failed || outcome.is_joined || waits || is_slow => RESYNC_SECONDS,
+        () if !outcome.acts.is_empty() => GO_ON_SECONDS,
+        () => LOOK_AGAIN_SECONDS,
+    })
 }

@@ -29,7 +29,7 @@ fn exposed(context: &Context<'_>) -> Found {
 
 fn own_cluster(context: &Context<'_>) -> Found {
     let uid = &context.seen?.facts.uid;
-    let own = context.observed.own;
+    let own = context.observed.seen.own;
     let what = match () {
         () if own.host.as_ref() == Some(uid) => "it carries the plane",
         () if own.plane.as_ref() == Some(uid) => "it is the plane itself",

@@ -79,7 +79,7 @@ pub enum Wish {
 }
 
 /// The members that the status knows, by name.
-pub(super) fn known(object: &KarmadaDeployment) -> BTreeMap<&str, &KarmadaMemberStatus> {
+pub(in super::super) fn known(object: &KarmadaDeployment) -> BTreeMap<&str, &KarmadaMemberStatus> {
     let members = object.status.as_ref().map(|status| status.members.as_slice()).unwrap_or_default();
     members.iter().map(|member| (member.name.as_str(), member)).collect()
 }

@@ -1,11 +1,14 @@
 //! Members that join, are kept, and leave.
 
+mod auto_join;
 mod simulation;
-mod world;
+pub mod world;
 
 use crds::karmada_deployment::{KarmadaMemberPhase as Phase, UnjoinPolicy};
 use serde_json::json;
 use world::World;
+
+use crate::Next;
 
 fn joined(policy: Option<UnjoinPolicy>) -> World {
     let mut world = World::new(policy, &["a", "b"]);
@@ -219,6 +222,7 @@ fn paused_members_stay_as_they_are() {
     world.forget("a");
     world.rest();
     assert_eq!((world.phase("a"), world.row("a").unwrap().reason.as_str()), (Some(Phase::Joined), "Paused"));
+    assert_eq!(world.plan().next, Next::after_seconds(60), "nothing is on its way");
 }
 
 #[test]
@@ -226,13 +230,6 @@ fn a_plane_that_goes_takes_nothing_from_its_members() {
     for (plane_is_up, policy) in [(true, None), (true, Some(UnjoinPolicy::Preserve)), (false, None)] {
         let mut world = joined(policy);
         world.object.metadata.deletion_timestamp = Some(crds_time(&world));
-        let rows = world.plan();
-        assert!(rows.actions.is_empty(), "the deletion has not come to the members");
-        world.object.status.as_mut().unwrap().conditions = serde_json::from_value(json!([{
-            "type": "Deleting", "status": "True", "reason": "UnjoiningMembers", "message": "x",
-            "lastTransitionTime": "2026-11-27T00:00:00Z",
-        }]))
-        .unwrap();
         world.plane_is_up = plane_is_up;
         world.rest();
         assert!(world.object.status.as_ref().unwrap().members.is_empty());
@@ -240,6 +237,36 @@ fn a_plane_that_goes_takes_nothing_from_its_members() {
             assert_eq!((world.made_in(name), world.sites[name].workloads), (0, 2), "{name}");
         }
     }
+}
+
+#[test]
+fn a_cluster_that_is_deleted_leaves_without_a_policy_and_keeps_what_it_runs() {
+    let mut world = joined(None);
+    world.object.spec.members[0].cluster_ref = Some(crds::references::LocalRef::new("prod-a"));
+    world.object.spec.members[0].kube_config_secret_name = None;
+    let mut cluster = crds::Cluster::new(
+        "prod-a",
+        crds::cluster::ClusterSpec { kubeconfig_ref: crds::references::LocalRef::new("x") },
+    );
+    world.neighbours.clusters = vec![Box::leak(Box::new(cluster.clone()))];
+    world.rest();
+    assert_eq!(world.phase("a"), Some(Phase::Joined));
+    cluster.metadata.deletion_timestamp = Some(crds_time(&world));
+    world.neighbours.clusters = vec![Box::leak(Box::new(cluster))];
+    world.rest();
+    let row = world.row("a").unwrap();
+    assert_eq!((row.phase, row.reason.as_str(), &row.cluster_uid), (Phase::Waiting, "ClusterNotFound", &None));
+    assert_eq!((world.made_in("a"), world.made_in_plane("a"), world.sites["a"].workloads), (0, 0, 2));
+}
+
+#[test]
+fn what_failed_for_one_member_is_said_of_it_and_tried_again_soon() {
+    let mut world = joined(None);
+    world.failures.insert("a".to_owned(), "failed to apply ServiceAccount x: 500".to_owned());
+    let planned = world.plan();
+    assert_eq!((planned.status[0].reason.as_str(), planned.status[0].phase), ("ApplyFailed", Phase::Joined));
+    assert_eq!(planned.status[0].message, "failed to apply ServiceAccount x: 500");
+    assert_eq!((planned.status[1].reason.as_str(), planned.next), ("AllReady", Next::after_seconds(15)));
 }
 
 #[test]

@@ -1,9 +1,9 @@
 //! The end of a plane.
 
-use crds::karmada_deployment::{KarmadaDeletionPolicy, KarmadaMemberPhase, KarmadaMemberStatus, SyncMode};
+use crds::karmada_deployment::KarmadaDeletionPolicy;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
-use super::super::{Action, Place};
+use super::super::{Action, Place, members_are_seen};
 use super::world::{World, settled};
 
 fn deleted(more: &str) -> World {
@@ -93,30 +93,61 @@ fn a_protected_plane_is_not_touched_until_a_person_confirms_it() {
     assert_eq!(end(&mut world).0, "PlaneRemoved");
 }
 
+fn with_member(world: &mut World) {
+    let member = serde_json::json!({
+        "name": "m1", "syncMode": "push", "clusterUID": "u1", "phase": "Joined", "reason": "AllReady", "message": "x",
+        "since": "2026-11-27T09:00:00Z",
+    });
+    world.object.status.as_mut().unwrap().members = vec![serde_json::from_value(member).unwrap()];
+}
+
 #[test]
 fn members_leave_before_anything_goes() {
     let mut world = deleted("");
-    let member = KarmadaMemberStatus {
-        name: "m1".into(),
-        sync_mode: SyncMode::Push,
-        cluster_ref: None,
-        kube_config_secret_name: None,
-        auto_joined: false,
-        cluster_uid: None,
-        joined_at: None,
-        leaving_since: None,
-        phase: KarmadaMemberPhase::Joined,
-        reason: "X".into(),
-        message: "x".into(),
-        since: Time("2026-11-27T09:00:00Z".parse().unwrap()),
-    };
-    world.object.status.as_mut().unwrap().members = vec![member];
+    with_member(&mut world);
+    assert!(members_are_seen(&world.object));
     let (reason, message) = end(&mut world);
     assert_eq!(reason, "UnjoiningMembers");
-    assert!(message.starts_with("waiting for 1 member to leave: m1"), "{message}");
+    assert!(
+        message.starts_with("waiting for 1 member to leave: m1; m1: its API does not answer the operator"),
+        "{message}"
+    );
+    assert!(message.ends_with("clusterwright.dev/force-remove=2"), "{message}");
     assert!(world.log.is_empty());
-    world.object.status.as_mut().unwrap().members.clear();
+    annotate(&mut world, "force-remove", "member.m1");
+    assert_eq!(end(&mut world).1, "all members have left");
     assert_eq!(end(&mut world).0, "PlaneRemoved");
+    assert!(world.object.status.as_ref().unwrap().members.is_empty());
+}
+
+#[test]
+fn the_host_is_cleaned_only_once_the_status_says_that_no_member_is_left() {
+    let mut world = deleted("");
+    with_member(&mut world);
+    annotate(&mut world, "force-remove", "member.m1");
+    let planned = world.plan();
+    assert!(planned.actions.is_empty() && planned.status.members.is_empty());
+    world.object.status = Some(planned.status);
+    assert!(!world.plan().actions.is_empty());
+    world.object.status = Some(world.plan().status);
+    assert!(!members_are_seen(&world.object), "what they left through is going");
+}
+
+#[test]
+fn members_of_a_plane_that_is_held_or_left_as_it_is_are_not_looked_at() {
+    let check = |more: &str| {
+        let mut world = deleted(more);
+        with_member(&mut world);
+        assert!(!members_are_seen(&world.object), "{more}");
+        let planned = world.plan();
+        assert_eq!(planned.status.members.len(), 1, "{more}");
+    };
+    check("deletionProtection: true");
+    check("deletionPolicy: Detach");
+    check("paused: true");
+    let mut world = settled("");
+    with_member(&mut world);
+    assert!(members_are_seen(&world.object));
 }
 
 #[test]

@@ -1,12 +1,11 @@
 //! What is said of a plane.
 
-use crds::karmada_deployment::{KarmadaMemberPhase, KarmadaMemberStatus, SyncMode};
 use crds::names::condition;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::{Value, json};
 
-use super::super::{Component, Place};
+use super::super::{Component, Place, is_cluster_of};
 use super::world::{World, plane, settled};
+use crate::Next;
 
 fn stuck(more: &str, name: &str, pod: Option<Value>) -> World {
     let mut world = World::new(plane(more));
@@ -91,40 +90,32 @@ fn a_drift_is_put_back_without_the_plane_being_called_broken() {
 }
 
 #[test]
-fn members_are_counted_and_the_first_that_is_missing_is_named() {
-    let mut world = settled(
-        "members: [{name: m1, syncMode: push, clusterRef: {name: a}}, {name: m2, syncMode: pull, kubeConfigSecretName: b}]",
-    );
-    let status = |world: &World| world.object.status.clone().unwrap();
-    assert_eq!(status(&world).member_counts.unwrap().summary, "0/2");
-    assert_eq!(world.condition(condition::MEMBERS_READY).1, "WaitingForMembers");
+fn members_that_wait_are_counted_and_named_and_the_plane_is_looked_at_no_more_often_for_them() {
+    let members = "members: [{name: m1, syncMode: push, clusterRef: {name: a}}, {name: m2, syncMode: push, clusterRef: {name: b}}]";
+    let world = settled(members);
+    let status = world.object.status.as_ref().unwrap();
+    assert_eq!(status.member_counts.as_ref().unwrap().summary, "0/2");
+    let (_, reason, message) = world.condition(condition::MEMBERS_READY);
+    assert_eq!(reason, "WaitingForMembers");
+    assert!(message.starts_with("0 of 2 members are reached: m1: "), "{message}");
+    assert_eq!(status.message.as_deref(), Some(message.as_str()));
     assert!(!world.is_ready());
-    let member = |name: &str, phase, message: &str| KarmadaMemberStatus {
-        name: name.into(),
-        sync_mode: SyncMode::Push,
-        cluster_ref: None,
-        kube_config_secret_name: None,
-        auto_joined: false,
-        cluster_uid: None,
-        joined_at: None,
-        leaving_since: None,
-        phase,
-        reason: "X".into(),
-        message: message.into(),
-        since: Time("2026-11-27T09:00:00Z".parse().unwrap()),
-    };
-    let mut now = status(&world);
-    now.members = vec![
-        member("m1", KarmadaMemberPhase::Joined, "is reached"),
-        member("m2", KarmadaMemberPhase::Lost, "no answer"),
-        member("m3", KarmadaMemberPhase::Leaving, "leaves"),
-    ];
-    world.object.status = Some(now.clone());
-    world.settle();
-    assert_eq!(world.condition(condition::MEMBERS_READY).2, "1 of 2 members are reached: m2: no answer");
-    now.members[1].phase = KarmadaMemberPhase::Joined;
-    world.object.status = Some(now);
-    world.settle();
-    assert!(world.is_ready());
-    assert_eq!(status(&world).member_counts.unwrap().summary, "2/2");
+    let without = settled("");
+    assert_eq!((without.plan().next, without.is_ready()), (Next::after_seconds(300), true));
+    assert_eq!(world.plan().next, Next::after_seconds(60));
+}
+
+#[test]
+fn a_plane_stands_among_the_clusters_once_it_answers() {
+    let world = settled("");
+    let cluster = world.cluster.clone().unwrap();
+    assert!(is_cluster_of(&world.object, &cluster));
+    assert_eq!(cluster.spec.kubeconfig_ref.name, "k1-kubeconfig");
+    let mut other = plane("");
+    other.metadata.uid = Some("another".into());
+    assert!(!is_cluster_of(&other, &cluster), "it is that of a former plane of the name");
+    let mut changed = world.clone();
+    changed.cluster.as_mut().unwrap().metadata.labels = None;
+    changed.settle();
+    assert_eq!(changed.cluster, Some(cluster));
 }

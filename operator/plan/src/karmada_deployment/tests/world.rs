@@ -5,8 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crds::names::finalizer;
 use crds::{Cluster, KarmadaDeployment};
+use jiff::Timestamp;
 use serde_json::{Value, json};
 
+use super::super::members::tests::world::Sight;
 use super::super::place::object_of;
 use super::super::{
     Action, Contact, DEFINITIONS, Files, HostFacts, HostSeen, LeafWanted, Material, Observed, Place, PlaneSeen,
@@ -46,7 +48,11 @@ pub fn definitions() -> Vec<Document> {
 #[derive(Clone)]
 pub struct World {
     pub object: KarmadaDeployment,
+    pub now: Timestamp,
     pub host_cluster: Option<Cluster>,
+    /// The Cluster that stands for the plane.
+    pub cluster: Option<Cluster>,
+    pub members: Sight,
     pub others: Vec<KarmadaDeployment>,
     pub namesake: Option<String>,
     pub keys: bool,
@@ -76,7 +82,10 @@ impl World {
     pub fn new(object: KarmadaDeployment) -> Self {
         Self {
             object,
+            now: "2026-11-27T09:00:00Z".parse().unwrap(),
             host_cluster: None,
+            cluster: None,
+            members: Sight::none(),
             others: Vec::new(),
             namesake: None,
             keys: false,
@@ -161,7 +170,7 @@ impl World {
         self.at(place).values().filter(is_listed).cloned().collect()
     }
 
-    fn is_healthy(&self, place: Place, kind: &str, name: &str) -> bool {
+    pub fn is_healthy(&self, place: Place, kind: &str, name: &str) -> bool {
         self.find(place, kind, name).is_some_and(|live| health(live) == Health::Healthy)
     }
 
@@ -186,7 +195,7 @@ impl World {
             }),
         };
         plan(&Observed {
-            now: "2026-11-27T09:00:00Z".parse().unwrap(),
+            now: self.now,
             object: &self.object,
             host_cluster: self.host_cluster.as_ref(),
             others: &self.others.iter().collect::<Vec<_>>(),
@@ -197,6 +206,8 @@ impl World {
             kubeconfig: self.kubeconfig.as_deref(),
             host: &host,
             plane: &plane,
+            cluster: self.cluster.as_ref(),
+            members: self.members.seen(),
         })
     }
 
@@ -211,6 +222,8 @@ impl World {
                 self.renewal_due = false;
             }
             Action::MakeKubeconfig { server } => self.kubeconfig = Some(server.clone()),
+            Action::ApplyCluster(cluster) => self.cluster = Some((**cluster).clone()),
+            Action::Member(action) => panic!("there is no member {}", action.member),
             Action::Apply { place, manifest, .. } => self.write(*place, &manifest.0),
             Action::Delete { place, deletion } => {
                 let object = &deletion.object;

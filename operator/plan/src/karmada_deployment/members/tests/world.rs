@@ -10,14 +10,14 @@ use crds::{KarmadaDeployment, KarmadaDeploymentStatus};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
+use super::super::super::contact::Contact;
 use super::super::super::material::{Files, Material};
 use super::super::super::names::is_made_for;
-use super::super::super::observed::Contact;
 use super::super::*;
 use crate::cluster_addon::{State, Trial};
 
 /// An API: its objects, without order.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Api {
     pub objects: Vec<Value>,
     made: u64,
@@ -117,7 +117,29 @@ fn is_within(wanted: &Value, live: &Value) -> bool {
     }
 }
 
+/// What was seen of members.
+#[derive(Clone)]
+pub struct Sight {
+    neighbours: Neighbours<'static>,
+    own: OwnClusters,
+    plane: Contact<PlaneSeen>,
+    members: BTreeMap<String, Member>,
+}
+
+impl Sight {
+    /// Nothing.
+    pub fn none() -> Self {
+        let (neighbours, own) = (Neighbours::default(), OwnClusters::default());
+        Self { neighbours, own, plane: Contact::NotMade, members: BTreeMap::new() }
+    }
+
+    pub fn seen(&self) -> Seen<'_> {
+        Seen { neighbours: &self.neighbours, own: &self.own, plane: &self.plane, members: &self.members }
+    }
+}
+
 /// A cluster that may be a member.
+#[derive(Clone)]
 pub struct Site {
     pub api: Api,
     pub uid: String,
@@ -128,12 +150,16 @@ pub struct Site {
     pub has_lost: bool,
 }
 
+#[derive(Clone)]
 pub struct World {
     pub now: Timestamp,
     pub object: KarmadaDeployment,
     pub plane: Api,
     pub plane_is_up: bool,
     pub sites: BTreeMap<String, Site>,
+    pub neighbours: Neighbours<'static>,
+    /// What failed for members.
+    pub failures: BTreeMap<String, String>,
     works: BTreeMap<String, usize>,
     certificates: BTreeSet<String>,
     material: Material,
@@ -176,6 +202,8 @@ impl World {
             plane: Api::default(),
             plane_is_up: true,
             sites: names.iter().enumerate().map(site).collect(),
+            neighbours: Neighbours::default(),
+            failures: BTreeMap::new(),
             works: BTreeMap::new(),
             certificates: BTreeSet::new(),
             material: Material { keys: Some(keys), ..Material::default() },
@@ -244,7 +272,14 @@ impl World {
     }
 
     pub fn plan(&self) -> Planned {
-        let neighbours = Neighbours::default();
+        let sight = self.look(&self.material);
+        let (now, object, material) = (self.now, &self.object, &self.material);
+        plan(&Observed { now, object, others: &[], material, seen: sight.seen() })
+    }
+
+    /// What there is to see of members, and of the plane for their sake.
+    pub fn look(&self, material: &Material) -> Sight {
+        let neighbours = self.neighbours.clone();
         let seen = self.plane_seen();
         let mut members = BTreeMap::new();
         for target in roster(&self.object, &neighbours, seen.as_ref()) {
@@ -258,7 +293,7 @@ impl World {
             }
             let plane = seen.clone().unwrap_or_default();
             let known = facts(&self.object, &target, &contact, &plane);
-            let wanted = known.map(|facts| wanted(&self.object, &self.material, &target, &facts, &agent, &plane));
+            let wanted = known.map(|facts| wanted(&self.object, material, &target, &facts, &agent, &plane));
             let of =
                 |place: Place| wanted.clone().unwrap_or_default().into_iter().filter(move |one| one.place == place);
             if let (Contact::Made(seen), Some(site)) = (&mut contact, site) {
@@ -266,20 +301,13 @@ impl World {
                 seen.listed = self.labelled(&site.api);
             }
             let in_plane = of(Place::Plane).map(|one| self.plane.state(&one.manifest.0)).collect();
-            members.insert(target.name.clone(), Member { target, contact, kubeconfig: None, in_plane, agent });
+            let failure = self.failures.get(&target.name).cloned();
+            let member = Member { target, contact, kubeconfig: None, in_plane, agent, failure };
+            members.insert(member.target.name.clone(), member);
         }
         let own = OwnClusters { host: Some("host".to_owned()), plane: Some("plane".to_owned()) };
         let plane = seen.map_or(Contact::Lost("silent".to_owned()), Contact::Made);
-        plan(&Observed {
-            now: self.now,
-            object: &self.object,
-            others: &[],
-            neighbours: &neighbours,
-            material: &self.material,
-            own: &own,
-            plane: &plane,
-            members: &members,
-        })
+        Sight { neighbours, own, plane, members }
     }
 
     fn labelled(&self, api: &Api) -> Vec<Value> {
@@ -304,7 +332,7 @@ impl World {
         Facts { uid: site.uid.clone(), server, files: Files(files), token_accepted }
     }
 
-    fn act(&mut self, action: &Action) {
+    pub fn act(&mut self, action: &Action) {
         let name = &action.member;
         match &action.act {
             Act::IssueCertificate(leaf) => {
@@ -354,7 +382,8 @@ impl World {
         }
     }
 
-    fn check(&self) {
+    /// No member has lost what it is to keep.
+    pub fn check(&self) {
         for (name, site) in &self.sites {
             for (kind, other) in OTHERS {
                 assert!(site.api.find(kind, other).is_some(), "{name} has lost {kind} {other}");
@@ -385,7 +414,7 @@ impl World {
     }
 
     /// What Karmada does meanwhile.
-    fn karmada(&mut self) {
+    pub fn karmada(&mut self) {
         let names: Vec<String> = self.sites.keys().cloned().collect();
         for name in names {
             let reached = self.may_write(&name) && self.sites[&name].is_up;

@@ -1,0 +1,136 @@
+//! A Karmada plane of Karmada's own programs: each is started as the operator's Deployments say. The host is a real API
+//! server without nodes; the Pods are processes of this machine. `make karmada` runs it where the programs are given.
+
+mod container;
+mod given;
+mod members;
+mod node;
+mod services;
+mod status;
+mod story;
+mod volumes;
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use crds::{KarmadaDeployment, conditions};
+use e2e::api_server::{ApiServer, own_address};
+use k8s_openapi::api::core::v1::Secret;
+use kube::api::{Api, Patch, PatchParams, PostParams};
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{Client, Config};
+use serde_json::{Value, json};
+use tokio::time::sleep;
+
+use crate::{NAMESPACE, VERSION, begin, bundle, node_port};
+use given::Given;
+use node::Node;
+
+/// Two busy cores start nine programs in less.
+const DEADLINE: Duration = Duration::from_secs(300);
+
+/// What makes Pods of Deployments, and tokens of ServiceAccounts.
+const CONTROLLERS: &str = "deployment-controller,disruption-controller,garbage-collector-controller,namespace-controller,\
+     replicaset-controller,root-ca-certificate-publisher-controller,serviceaccount-controller,\
+     serviceaccount-token-controller,statefulset-controller";
+
+/// The metadata cluster, which is the host, with an operator, and nodes that run what it deploys.
+struct World {
+    client: Client,
+    node: Node,
+    /// The second number of its Pods' addresses.
+    net: u8,
+    _server: ApiServer,
+}
+
+impl World {
+    async fn start() -> Result<Self> {
+        let given = Given::from_env()?;
+        let definitions = given.definitions()?;
+        let server = ApiServer::shared().await?;
+        let client = server.client();
+        begin(&server).await?;
+        server.run_controllers(CONTROLLERS)?;
+        let net = u8::try_from(16 + std::process::id() % 200)?;
+        let node = Node::start(client.clone(), NAMESPACE, given, net, Vec::new())?;
+        let plane = json!({
+            "apiVersion": "clusterwright.dev/v1alpha1", "kind": "KarmadaDeployment", "metadata": {"name": "k1"},
+            "spec": {
+                "version": VERSION, "hostNamespace": NAMESPACE,
+                "crds": {"bundle": bundle::serve(VERSION, definitions).await?},
+                "apiServer": {
+                    "serviceType": "NodePort", "loadBalancerApiserverIp": own_address()?.to_string(),
+                    "nodePort": node_port()?,
+                },
+                "search": {}, "descheduler": {}, "metricsAdapter": {},
+            },
+        });
+        let world = Self { client, node, net, _server: server };
+        world.planes().create(&PostParams::default(), &serde_json::from_value(plane)?).await?;
+        Ok(world)
+    }
+
+    fn planes(&self) -> Api<KarmadaDeployment> {
+        Api::namespaced(self.client.clone(), "fleet")
+    }
+
+    /// Merges a patch into the KarmadaDeployment.
+    async fn patch(&self, patch: Value) -> Result<()> {
+        self.planes().patch("k1", &PatchParams::default(), &Patch::Merge(&patch)).await?;
+        Ok(())
+    }
+
+    /// Whether it is ready, and the sentence that it shows.
+    async fn shown(&self) -> Result<(bool, String)> {
+        let status = self.planes().get("k1").await?.status.unwrap_or_default();
+        Ok((conditions::is_true(&status.conditions, "Ready"), status.message.unwrap_or_default()))
+    }
+
+    /// Waits until it holds, and prints what is shown meanwhile.
+    async fn until(&self, what: &str, holds: impl AsyncFn(&Self) -> Result<bool>) -> Result<()> {
+        let (start, mut last) = (Instant::now(), String::new());
+        loop {
+            if let Ok((_, message)) = self.shown().await
+                && last != message
+            {
+                println!("{what}, {:.1} s: {message}", start.elapsed().as_secs_f32());
+                last = message;
+            }
+            let holds = holds(self).await;
+            if matches!(holds, Ok(true)) {
+                println!("{what} after {:.1} s", start.elapsed().as_secs_f32());
+                return Ok(());
+            }
+            if start.elapsed() > DEADLINE {
+                bail!("not {what} ({holds:?}): {last}\n{}", self.node.complaints());
+            }
+            sleep(Duration::from_millis(200)).await;
+        }
+    }
+
+    /// The members that its status has.
+    async fn members(&self) -> Result<Vec<String>> {
+        let status = self.planes().get("k1").await?.status.unwrap_or_default();
+        Ok(status.members.into_iter().map(|member| member.name).collect())
+    }
+
+    /// How many members are reached.
+    async fn joined(&self) -> Result<i32> {
+        let status = self.planes().get("k1").await?.status.unwrap_or_default();
+        Ok(status.member_counts.map_or(0, |counts| counts.ready))
+    }
+
+    async fn is_ready(&self) -> Result<bool> {
+        Ok(self.shown().await?.0)
+    }
+
+    /// The plane, as its administrator reaches it.
+    async fn plane(&self) -> Result<Client> {
+        let secrets: Api<Secret> = Api::namespaced(self.client.clone(), "fleet");
+        let secret = secrets.get("k1-kubeconfig").await?.data.context("it has no data")?;
+        let text = String::from_utf8(secret.get("kubeconfig").context("no kubeconfig")?.0.clone())?;
+        let options = KubeConfigOptions::default();
+        let config = Config::from_custom_kubeconfig(Kubeconfig::from_yaml(&text)?, &options).await?;
+        Ok(Client::try_from(config)?)
+    }
+}

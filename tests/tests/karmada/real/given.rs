@@ -1,0 +1,56 @@
+//! Karmada's own programs, and the definitions of its release: given by whoever runs the test, in
+//! `CLUSTERWRIGHT_PROGRAMS/karmada/<version>`. Nothing here builds or fetches them.
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, ensure};
+use lab::cache::Cache;
+
+use crate::VERSION;
+
+/// The programs of one version.
+#[derive(Clone)]
+pub struct Given {
+    directory: PathBuf,
+}
+
+impl Given {
+    /// Those of [`VERSION`]; an error says where they are looked for.
+    pub fn from_env() -> Result<Self> {
+        let given = std::env::var_os("CLUSTERWRIGHT_PROGRAMS").filter(|value| !value.is_empty());
+        let given = given.context("CLUSTERWRIGHT_PROGRAMS is not set: `make karmada` says what it must hold")?;
+        let directory = Path::new(&given).join("karmada").join(VERSION);
+        ensure!(directory.is_dir(), "{} is missing: `make karmada` says what it must hold", directory.display());
+        Ok(Self { directory })
+    }
+
+    /// The program of a container: Karmada's are given, Kubernetes' and etcd are those of the lab.
+    pub fn program(&self, name: &str) -> Result<PathBuf> {
+        if !name.starts_with("karmada-") {
+            return lab::programs::Programs::from_env(&Cache::from_env()).find(name);
+        }
+        let path = self.directory.join("bin").join(name);
+        ensure!(path.is_file(), "{} is missing", path.display());
+        Ok(path)
+    }
+
+    /// The definitions of the release in one file, as a bundle has them.
+    pub fn definitions(&self) -> Result<String> {
+        let path = self.directory.join("crds.tar.gz");
+        let file = std::fs::File::open(&path).with_context(|| format!("failed to open {}", path.display()))?;
+        let mut archive = tar::Archive::new(flate2::read::GzDecoder::new(file));
+        let mut documents = Vec::new();
+        for entry in archive.entries()? {
+            let mut entry = entry?;
+            let name = entry.path()?.to_string_lossy().into_owned();
+            if name.contains("crds/bases/") && name.ends_with(".yaml") {
+                let mut document = String::new();
+                entry.read_to_string(&mut document)?;
+                documents.push(document);
+            }
+        }
+        ensure!(!documents.is_empty(), "{} has no crds/bases", path.display());
+        Ok(documents.join("\n---\n"))
+    }
+}
