@@ -4,20 +4,22 @@ pub mod check;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use crds::Reason;
 use crds::names::{KUBECONFIG_KEY, annotation};
 use jiff::Timestamp;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
+use plan::addon::Problem;
 use plan::certificates::RenewalPolicy;
 use plan::rotation::Subject;
 use serde_json::json;
 
 use crate::context::Context;
 use crate::error::{Error, ResultExt};
-use crate::execute;
 use crate::pki::authority::Leaf;
 use crate::pki::certificate::Certificate;
 use crate::pki::{Certified, Pki, PkiError, PkiOwner};
+use crate::{execute, live};
 use check::{Checked, check};
 
 /// Who administers, as the API server of a kubeconfig sees them: in the group `system:masters`.
@@ -92,6 +94,23 @@ impl Administrator {
         });
         serde_yaml::to_string(&kubeconfig)
             .map_err(|error| PkiError::Read { what: "the kubeconfig".into(), problem: error.to_string() })
+    }
+}
+
+/// The kubeconfig that a person has put into a Secret, checked; or why there is none that can be used.
+pub async fn from_secret(ctx: &Context, namespace: &str, secret: &str) -> Result<Result<Checked, Problem>, Error> {
+    let refused = |reason, message| Ok(Err(Problem { reason, message }));
+    let Some(found) = live::get::<Secret>(ctx, namespace, secret).await? else {
+        let message = format!("waits for Secret {secret}, which holds the kubeconfig");
+        return refused(Reason::SecretNotFound, message);
+    };
+    let data = found.data.as_ref().and_then(|data| data.get(KUBECONFIG_KEY));
+    let Some(text) = data.and_then(|data| std::str::from_utf8(&data.0).ok()) else {
+        return refused(Reason::SecretNotFound, format!("Secret {secret} has no text under the key {KUBECONFIG_KEY}"));
+    };
+    match check(text) {
+        Ok(checked) => Ok(Ok(checked)),
+        Err(why) => refused(Reason::KubeconfigRejected, format!("Secret {secret}: {why}")),
     }
 }
 

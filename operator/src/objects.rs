@@ -21,6 +21,11 @@ pub(crate) use server::Server;
 
 /// How long one call may take.
 const DEADLINE: Duration = Duration::from_secs(10);
+/// How many objects are counted by one call.
+const PAGE: u32 = 500;
+
+/// A kind: group, version, kind.
+pub(crate) type Kind<'a> = (&'a str, &'a str, &'a str);
 
 /// The objects of one cluster.
 pub(crate) struct Objects {
@@ -103,28 +108,29 @@ impl Objects {
         Found::NoKind
     }
 
-    /// The objects of a kind (group, version, kind) with these labels, in a namespace or in all of them; none where the
-    /// kind is not known. They have `apiVersion` and `kind`.
-    pub async fn list(
+    /// The objects of a kind with these labels, in a namespace or in all of them; none where the kind is not known.
+    /// They have `apiVersion` and `kind`.
+    pub async fn list(&self, kind: Kind<'_>, namespace: Option<&str>, labels: &str) -> Result<Vec<Value>, Failure> {
+        Ok(self.list_known(kind, namespace, labels).await?.unwrap_or_default())
+    }
+
+    /// The same; `None`: the kind is not known.
+    pub async fn list_known(
         &self,
-        (group, version, kind): (&str, &str, &str),
+        kind: Kind<'_>,
         namespace: Option<&str>,
         labels: &str,
-    ) -> Result<Vec<Value>, Failure> {
-        let Some(known) = self.kind(group, version, kind).await? else { return Ok(Vec::new()) };
-        let api: Api<DynamicObject> = match namespace {
-            Some(namespace) if known.is_namespaced => {
-                Api::namespaced_with(self.client.clone(), namespace, &known.resource)
-            }
-            _ => Api::all_with(self.client.clone(), &known.resource),
-        };
+    ) -> Result<Option<Vec<Value>>, Failure> {
+        let (group, version, name) = kind;
+        let Some(known) = self.kind(group, version, name).await? else { return Ok(None) };
+        let api = self.all(&known, namespace);
         let params = ListParams::default().labels(labels);
         let call = async {
             match api.list(&params).await {
-                Ok(listed) => Ok(listed.items),
+                Ok(listed) => Ok(Some(listed.items)),
                 Err(kube::Error::Api(status)) if status.code == 404 => {
-                    self.kinds.forget(&self.server, &GroupVersionKind::gvk(group, version, kind));
-                    Ok(Vec::new())
+                    self.kinds.forget(&self.server, &GroupVersionKind::gvk(group, version, name));
+                    Ok(None)
                 }
                 Err(error) => Err(error),
             }
@@ -135,7 +141,29 @@ impl Objects {
             object["kind"] = known.resource.kind.clone().into();
             object
         };
-        Ok(within(call).await?.iter().map(typed).collect())
+        Ok(within(call).await?.map(|listed| listed.iter().map(typed).collect()))
+    }
+
+    /// How many objects of a kind there are in a namespace; `None`: the kind is not known. Nothing of them is kept.
+    pub async fn count(&self, (group, version, kind): Kind<'_>, namespace: &str) -> Result<Option<usize>, Failure> {
+        let Some(known) = self.kind(group, version, kind).await? else { return Ok(None) };
+        let api = self.all(&known, Some(namespace));
+        let (mut count, mut params) = (0, ListParams::default().limit(PAGE));
+        loop {
+            let page = within(api.list_metadata(&params)).await?;
+            count += page.items.len();
+            params.continue_token = page.metadata.continue_.filter(|token| !token.is_empty());
+            if params.continue_token.is_none() {
+                return Ok(Some(count));
+            }
+        }
+    }
+
+    fn all(&self, known: &Known, namespace: Option<&str>) -> Api<DynamicObject> {
+        match namespace.filter(|_| known.is_namespaced) {
+            Some(namespace) => Api::namespaced_with(self.client.clone(), namespace, &known.resource),
+            None => Api::all_with(self.client.clone(), &known.resource),
+        }
     }
 
     /// Creates the object by a dry run: all that admits is asked, and nothing is written.
@@ -170,6 +198,21 @@ impl Objects {
         let Some(api) = self.api(object).await? else { return Ok(()) };
         let params = self.params();
         within(async { api.patch_metadata(&object.name, &params, &Patch::Merge(patch)).await.map(drop) }).await
+    }
+
+    /// Merges a patch into this very object, as it was seen: its metadata has the UID and the resourceVersion. One that
+    /// was changed or has gone since is left as it is.
+    pub async fn merge(&self, object: &AppliedObject, patch: &Value) -> Result<(), Failure> {
+        let Some(api) = self.api(object).await? else { return Ok(()) };
+        let params = self.params();
+        let call = async {
+            match api.patch(&object.name, &params, &Patch::Merge(patch)).await {
+                Ok(_) => Ok(()),
+                Err(kube::Error::Api(status)) if [404, 409].contains(&status.code) => Ok(()),
+                Err(error) => Err(error),
+            }
+        };
+        within(call).await
     }
 
     async fn patch(&self, object: &AppliedObject, manifest: &Value, params: PatchParams) -> Result<Value, Failure> {

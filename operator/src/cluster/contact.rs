@@ -2,15 +2,15 @@
 
 use crds::{Cluster, Reason};
 use jiff::{SignedDuration, Timestamp};
-use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::Client;
+use plan::addon::Problem;
 use plan::cluster::{Access, Contact, Seen};
 
 use crate::context::Context;
 use crate::error::{Error, chain};
-use crate::kubeconfig::check::{Checked, check};
-use crate::live;
+use crate::kubeconfig::check::Checked;
+use crate::kubeconfig::from_secret;
 use crate::remote::Key;
 use crate::remote::etcd_size::{PERIOD_MINUTES, etcd_size};
 use crate::remote::probe::{Lost, probe};
@@ -45,7 +45,8 @@ async fn contact(ctx: &Context, cluster: &Cluster, key: &Key) -> Result<Contact,
             Ok(client) => look(ctx, key, &client, now).await,
             Err(error) => {
                 ctx.remote.forget(key);
-                return Ok(rejected(cluster, &chain(&error)));
+                let secret = &cluster.spec.kubeconfig_ref.name;
+                return Ok(rejected(&format!("Secret {secret}: {}", chain(&error))));
             }
         },
     };
@@ -81,28 +82,15 @@ async fn size(ctx: &Context, key: &Key, client: &Client, now: Timestamp) -> Opti
     size
 }
 
-fn rejected(cluster: &Cluster, why: &str) -> Contact {
-    let secret = &cluster.spec.kubeconfig_ref.name;
-    Contact::Refused {
-        reason: Reason::KubeconfigRejected,
-        message: format!("KubeconfigRejected: Secret {secret}: {why}"),
-    }
+fn rejected(why: &str) -> Contact {
+    Contact::Refused { reason: Reason::KubeconfigRejected, message: format!("KubeconfigRejected: {why}") }
 }
 
 /// The kubeconfig, checked; or why there is none.
 async fn kubeconfig_of(ctx: &Context, cluster: &Cluster, key: &Key) -> Result<Result<Checked, Contact>, Error> {
-    let name = &cluster.spec.kubeconfig_ref.name;
-    let secret = live::get::<Secret>(ctx, &key.namespace, name).await?;
-    let refused = |reason, message| Ok(Err(Contact::Refused { reason, message }));
-    let Some(secret) = secret else {
-        return refused(Reason::SecretNotFound, format!("waits for Secret {name}, which holds the kubeconfig"));
-    };
-    let data = secret.data.as_ref().and_then(|data| data.get(crds::names::KUBECONFIG_KEY));
-    let Some(text) = data.and_then(|data| std::str::from_utf8(&data.0).ok()) else {
-        return refused(Reason::SecretNotFound, format!("Secret {name} has no text under the key kubeconfig"));
-    };
-    match check(text) {
-        Ok(checked) => Ok(Ok(checked)),
-        Err(why) => Ok(Err(rejected(cluster, &why.to_string()))),
-    }
+    let found = from_secret(ctx, &key.namespace, &cluster.spec.kubeconfig_ref.name).await?;
+    Ok(found.map_err(|Problem { reason, message }| match reason {
+        Reason::KubeconfigRejected => rejected(&message),
+        _ => Contact::Refused { reason, message },
+    }))
 }

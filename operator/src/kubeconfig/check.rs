@@ -4,7 +4,7 @@
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use jiff::Timestamp;
-use kube::config::Kubeconfig;
+use kube::config::{AuthInfo, Kubeconfig};
 
 use crate::pki::certificate::Certificate;
 
@@ -24,6 +24,16 @@ pub struct Checked {
 }
 
 impl Checked {
+    /// The same for whoever has this token.
+    pub fn with_token(&self, token: &str) -> Self {
+        let mut kubeconfig = self.kubeconfig.clone();
+        for user in &mut kubeconfig.auth_infos {
+            user.auth_info = Some(AuthInfo { token: Some(token.to_owned().into()), ..AuthInfo::default() });
+        }
+        let (server, authority_pem) = (self.server.clone(), self.authority_pem.clone());
+        Self { kubeconfig, server, client: None, authority: None, authority_pem }
+    }
+
     /// When the certificates in it end, by name.
     pub fn certificates(&self) -> Vec<(&'static str, Timestamp)> {
         [("admin-kubeconfig", &self.client), ("kubernetes-ca", &self.authority)]

@@ -11,4 +11,11 @@ pub(crate) enum Server {
     Cluster(Key),
     /// A plane's: that of the KarmadaDeployment of this UID.
     Plane(String),
+    /// A member's of a plane.
+    Member {
+        /// UID of the KarmadaDeployment.
+        plane: String,
+        /// Its name in the plane.
+        name: String,
+    },
 }
