@@ -77,6 +77,8 @@ impl Reconcile for Observation {
     type Object = Addon;
     type Action = Action;
 
+    const LAST: Option<Action> = Some(Action::RemoveFinalizer);
+
     async fn observe(ctx: &Context, addon: Arc<Addon>) -> Result<Option<Self>, Error> {
         if addon.is_deleting() && !addon.has_finalizer(finalizer::ADDON) {
             return Ok(None);
@@ -166,10 +168,6 @@ impl Reconcile for Observation {
             Action::Apply(object) => execute::apply(ctx, &**object).await.map(drop),
             Action::Delete(object) => execute::delete(ctx, &**object, None).await,
         }
-    }
-
-    fn is_released(plan: &PlanOf<Self>) -> bool {
-        plan.actions.contains(&Action::RemoveFinalizer)
     }
 
     async fn report(&self, ctx: &Context, plan: &PlanOf<Self>) {

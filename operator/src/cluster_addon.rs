@@ -89,6 +89,10 @@ impl Reconcile for Observation {
     type Object = ClusterAddon;
     type Action = Action;
 
+    /// What was applied is seen in the answers.
+    const PLANS_AGAIN: bool = true;
+    const LAST: Option<Action> = Some(Action::RemoveFinalizer);
+
     async fn observe(ctx: &Context, object: Arc<ClusterAddon>) -> Result<Option<Self>, Error> {
         if object.is_deleting() && !object.has_finalizer(finalizer::CLUSTER_ADDON) {
             return Ok(None);
@@ -218,18 +222,6 @@ impl Reconcile for Observation {
                 Ok(())
             }
         }
-    }
-
-    /// What was applied is seen in the answers.
-    fn conclude(&self, plan: PlanOf<Self>) -> PlanOf<Self> {
-        match plan.actions.is_empty() || Self::is_released(&plan) {
-            true => plan,
-            false => PlanOf::<Self> { actions: plan.actions, ..self.plan() },
-        }
-    }
-
-    fn is_released(plan: &PlanOf<Self>) -> bool {
-        plan.actions.contains(&Action::RemoveFinalizer)
     }
 
     async fn report(&self, ctx: &Context, plan: &PlanOf<Self>) {

@@ -76,6 +76,8 @@ impl Reconcile for Observation {
     type Object = ClusterDeployment;
     type Action = Action;
 
+    const LAST: Option<Action> = Some(Action::RemoveFinalizer);
+
     async fn observe(ctx: &Context, deployment: Arc<ClusterDeployment>) -> Result<Option<Self>, Error> {
         Observation::cached(ctx, &deployment).await
     }
@@ -109,10 +111,6 @@ impl Reconcile for Observation {
         actions::execute(ctx, &self.deployment, action).await
     }
 
-    fn is_released(plan: &PlanOf<Self>) -> bool {
-        plan.actions.contains(&Action::RemoveFinalizer)
-    }
-
     /// As a whole, and only if nobody else has written the object: the lock is in it.
     async fn write_status(&self, ctx: &Context, status: &ClusterDeploymentStatus) -> Result<bool, Error> {
         if self.deployment.status.as_ref() == Some(status) {
@@ -124,7 +122,7 @@ impl Reconcile for Observation {
     }
 
     async fn report(&self, ctx: &Context, plan: &PlanOf<Self>) {
-        if Self::is_released(plan) {
+        if plan.actions.contains(&Action::RemoveFinalizer) {
             return;
         }
         report::conditions(ctx, &self.deployment, &plan.status.conditions).await;

@@ -79,6 +79,8 @@ impl Reconcile for Observation {
     type Object = EtcdBackup;
     type Action = Action;
 
+    const LAST: Option<Action> = Some(Action::RemoveFinalizer);
+
     async fn observe(ctx: &Context, backup: Arc<EtcdBackup>) -> Result<Option<Self>, Error> {
         let leaves = backup.metadata.deletion_timestamp.is_some();
         if leaves && !is_held(&backup) {
@@ -208,10 +210,6 @@ impl Reconcile for Observation {
             true => execute::patch_status(ctx, backup, backup.status.as_ref(), status).await,
             false => execute::patch_status_if_unchanged(ctx, backup, backup.status.as_ref(), status).await,
         }
-    }
-
-    fn is_released(plan: &PlanOf<Self>) -> bool {
-        plan.actions.contains(&Action::RemoveFinalizer)
     }
 
     async fn report(&self, ctx: &Context, plan: &PlanOf<Self>) {

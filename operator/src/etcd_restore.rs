@@ -83,6 +83,8 @@ impl Reconcile for Observation {
     type Object = EtcdRestore;
     type Action = Action;
 
+    const LAST: Option<Action> = Some(Action::RemoveFinalizer);
+
     async fn observe(ctx: &Context, restore: Arc<EtcdRestore>) -> Result<Option<Self>, Error> {
         let (cache, namespace) = (&ctx.cache, restore.namespace().unwrap_or_default());
         let cluster = &restore.spec.cluster_name;
@@ -184,10 +186,6 @@ impl Reconcile for Observation {
             true => execute::patch_status(ctx, restore, restore.status.as_ref(), status).await,
             false => execute::patch_status_if_unchanged(ctx, restore, restore.status.as_ref(), status).await,
         }
-    }
-
-    fn is_released(plan: &PlanOf<Self>) -> bool {
-        plan.actions.contains(&Action::RemoveFinalizer)
     }
 
     async fn report(&self, ctx: &Context, plan: &PlanOf<Self>) {

@@ -69,6 +69,8 @@ impl Reconcile for Observation {
     type Object = HostPool;
     type Action = Action;
 
+    const LAST: Option<Action> = Some(Action::Delete);
+
     async fn observe(ctx: &Context, pool: Arc<HostPool>) -> Result<Option<Self>, Error> {
         if pool.metadata.deletion_timestamp.is_some() {
             return Ok(None);
@@ -107,10 +109,6 @@ impl Reconcile for Observation {
             // One that is asked for again meanwhile is made again: whoever asks for it sees that it is gone.
             Action::Delete => execute::delete(ctx, &*self.pool, None).await,
         }
-    }
-
-    fn is_released(plan: &PlanOf<Self>) -> bool {
-        plan.actions.contains(&Action::Delete)
     }
 }
 

@@ -1,33 +1,35 @@
 //! KarmadaDeployment: looks at a Karmada plane, on its host cluster and through its own API server, makes its keys and
 //! certificates, and applies what it consists of.
 
+mod clients;
 pub(crate) mod definitions;
 pub(crate) mod follow;
 mod host;
 mod look;
 mod material;
+mod members;
 mod neighbours;
 mod pki_owner;
 mod plane;
 pub(crate) mod planes;
+mod triggers;
 
 use std::sync::Arc;
 
 use crds::names::{certificates_secret, condition, finalizer};
 use crds::{Cluster, Conditions, KarmadaDeployment, KarmadaDeploymentStatus, ObjectExt, Reason};
-use futures::{StreamExt, stream};
 use jiff::Timestamp;
 use plan::addon::Problem;
 use plan::cluster_addon::State;
 use plan::cluster_addon::documents::Document;
 use plan::karmada_deployment::{
-    Action, Contact, HostFacts, HostSeen, LeafWanted, Material, Observed, Place, PlaneSeen, wanted,
+    Action, Contact, HostFacts, HostSeen, LeafWanted, Material, Observed, Place, PlaneSeen, Wanted, members_are_seen,
+    wanted,
 };
 use plan::transitions::transitions;
 use tokio::task::JoinSet;
 
 use crate::cache::refs;
-use crate::cluster_addon::news::News;
 use crate::context::Context;
 use crate::controller;
 use crate::error::Error;
@@ -36,31 +38,13 @@ use crate::pki::leaves;
 use crate::reconcile::{PlanOf, Reconcile, now};
 use crate::{execute, kubeconfig, live, pki};
 use material::Secrets;
-use neighbours::{host_cluster, hosted, namesake, others, rivals};
+use members::{Asked, Members};
+use neighbours::{host_cluster, namesake, others, own_cluster};
 use pki_owner::{ADMINISTRATOR, pki_owner, row};
 
 /// Starts the controller.
 pub fn spawn(ctx: &Arc<Context>, tasks: &mut JoinSet<()>) {
-    let cache = &ctx.cache;
-    let (of_cluster, of_change, of_other, news) = (ctx.clone(), ctx.clone(), ctx.clone(), News::default());
-    // A Node is none of its business.
-    let contact = ctx.remote.changes().filter(|change| std::future::ready(change.node.is_none()));
-    let contact = contact
-        .flat_map(move |change| stream::iter(hosted(&of_change, &change.cluster.namespace, &change.cluster.name)));
-    let controller = controller::new(ctx, &cache.karmada_deployments)
-        .watches_shared_stream(cache.clusters.changes(), move |cluster: Arc<Cluster>| {
-            let (namespace, name) = (cluster.namespace().to_owned(), cluster.name().to_owned());
-            let is_there = of_cluster.cache.clusters.get(&namespace, &name).is_some();
-            match news.is_news(&cluster, is_there) {
-                true => hosted(&of_cluster, &namespace, &name),
-                false => Vec::new(),
-            }
-        })
-        .watches_shared_stream(cache.karmada_deployments.changes(), move |gone: Arc<KarmadaDeployment>| {
-            rivals(&of_other, &gone)
-        })
-        .reconcile_on(contact)
-        .reconcile_on(ctx.following.changes());
+    let controller = triggers::on_changes(ctx, controller::new(ctx, &ctx.cache.karmada_deployments));
     tasks.spawn(controller::run::<Observation>(ctx.clone(), controller));
 }
 
@@ -71,12 +55,14 @@ pub(crate) struct Observation {
     host_cluster: Option<Arc<Cluster>>,
     others: Vec<Arc<KarmadaDeployment>>,
     namesake: Option<String>,
+    cluster: Option<Arc<Cluster>>,
     material: Material,
-    definitions: Result<Arc<Vec<Document>>, Problem>,
+    definitions: Definitions,
     facts: HostFacts,
     kubeconfig: Option<String>,
     host: Contact<HostSeen>,
     plane: Contact<PlaneSeen>,
+    members: Members,
     /// How objects are written; there while there is contact.
     on_host: Option<Objects>,
     in_plane: Option<Objects>,
@@ -115,6 +101,10 @@ impl Reconcile for Observation {
     type Object = KarmadaDeployment;
     type Action = Action;
 
+    /// What was applied is seen in the answers.
+    const PLANS_AGAIN: bool = true;
+    const LAST: Option<Action> = Some(Action::RemoveFinalizer);
+
     async fn observe(ctx: &Context, object: Arc<KarmadaDeployment>) -> Result<Option<Self>, Error> {
         let is_deleting = object.is_deleting();
         if is_deleting && !object.has_finalizer(finalizer::KARMADA) {
@@ -132,38 +122,39 @@ impl Reconcile for Observation {
             Err(_) if is_deleting => Secrets::default(),
             read => read?,
         };
-        let definitions = match is_deleting {
-            true => Err(Problem { reason: Reason::Deleting, message: "it is being deleted".into() }),
-            false => definitions::read(ctx, &object).await?,
-        };
-        let documents = definitions.as_ref().map(|documents| documents.as_slice()).unwrap_or_default();
-        let wanted = match is_deleting {
-            true => Vec::new(),
-            false => wanted(&object, &secrets.material, documents),
-        };
+        let in_plane = in_plane(ctx, &object, &secrets)?;
+        let (definitions, wanted) = wanted_of(ctx, &object, &secrets).await?;
         let host = match (&on_host, &facts) {
             (None, _) => Contact::NotMade,
             (Some(_), Err(why)) => Contact::Lost(why.clone()),
             (Some(objects), Ok(_)) => host::look(ctx, objects, &object, &wanted).await,
         };
-        let checked = secrets.kubeconfig.as_ref().map(|kept| &kept.checked);
-        let in_plane = checked.filter(|_| !is_deleting).map(|checked| plane::objects(ctx, &object, checked));
-        let in_plane = in_plane.transpose()?;
-        let plane = match &in_plane {
+        let plane = match in_plane.as_ref().filter(|_| !is_deleting) {
             None => Contact::NotMade,
             Some(objects) => plane::look(ctx, objects, &object, &wanted, now).await,
         };
+        let asked = Asked {
+            object: &object,
+            material: &secrets.material,
+            pki: secrets.pki.as_ref(),
+            on_host: on_host.as_ref(),
+            in_plane: in_plane.as_ref(),
+            now,
+        };
+        let members = members::look(ctx, &asked).await?;
         Ok(Some(Self {
             now,
             host_cluster: host_cluster(ctx, &object),
             others: others(ctx, &object),
             namesake: namesake(ctx, &object),
+            cluster: own_cluster(ctx, &object),
             material: secrets.material,
             definitions,
             facts: known,
             kubeconfig: secrets.kubeconfig.filter(|kept| kept.lasts).map(|kept| kept.checked.server),
             host,
             plane,
+            members,
             on_host,
             in_plane,
             object,
@@ -175,6 +166,7 @@ impl Reconcile for Observation {
     }
 
     fn plan(&self) -> PlanOf<Self> {
+        let neighbours = self.members.neighbours.refs();
         plan::karmada_deployment::plan(&Observed {
             now: self.now,
             object: &self.object,
@@ -187,6 +179,8 @@ impl Reconcile for Observation {
             kubeconfig: self.kubeconfig.as_deref(),
             host: &self.host,
             plane: &self.plane,
+            cluster: self.cluster.as_deref(),
+            members: self.members.seen(&neighbours),
         })
     }
 
@@ -240,27 +234,49 @@ impl Reconcile for Observation {
                 let deleted = objects.delete(deletion).await;
                 deleted.map_err(|failure| Failure::lost(&format!("delete {}", deletion.object), failure.to_string()))
             }
+            Action::ApplyCluster(cluster) => execute::apply(ctx, &**cluster).await.map(drop),
+            Action::Member(action) => {
+                self.members.execute(ctx, &self.object, self.in_plane.as_ref(), action, self.now).await;
+                Ok(())
+            }
         }
-    }
-
-    /// What was applied is seen in the answers.
-    fn conclude(&self, plan: PlanOf<Self>) -> PlanOf<Self> {
-        match plan.actions.is_empty() || Self::is_released(&plan) {
-            true => plan,
-            false => PlanOf::<Self> { actions: plan.actions, ..self.plan() },
-        }
-    }
-
-    fn is_released(plan: &PlanOf<Self>) -> bool {
-        plan.actions.contains(&Action::RemoveFinalizer)
     }
 
     async fn report(&self, ctx: &Context, plan: &PlanOf<Self>) {
-        let told = [condition::READY, condition::DELETING];
+        let told = [condition::READY, condition::MEMBERS_READY, condition::DELETING];
         for transition in transitions(self.object.conditions(), &plan.status.conditions, &told) {
             ctx.events.transition(&*self.object, &transition).await;
         }
     }
+}
+
+/// The objects of the plane; none: there is no kubeconfig, or, of one that is being deleted, nobody there is asked any
+/// more.
+fn in_plane(ctx: &Context, object: &KarmadaDeployment, secrets: &Secrets) -> Result<Option<Objects>, Error> {
+    let Some(kept) = secrets.kubeconfig.as_ref().filter(|_| members_are_seen(object)) else { return Ok(None) };
+    match plane::objects(ctx, object, &kept.checked) {
+        // A kubeconfig that makes no client holds no deletion up.
+        Err(_) if object.is_deleting() => Ok(None),
+        objects => objects.map(Some),
+    }
+}
+
+type Definitions = Result<Arc<Vec<Document>>, Problem>;
+
+/// The definitions, and all that is wanted of the plane; nothing of one that is being deleted.
+async fn wanted_of(
+    ctx: &Context,
+    object: &KarmadaDeployment,
+    secrets: &Secrets,
+) -> Result<(Definitions, Vec<Wanted>), Error> {
+    if object.is_deleting() {
+        let problem = Problem { reason: Reason::Deleting, message: "it is being deleted".into() };
+        return Ok((Err(problem), Vec::new()));
+    }
+    let definitions = definitions::read(ctx, object).await?;
+    let documents = definitions.as_ref().map(|documents| documents.as_slice()).unwrap_or_default();
+    let wanted = wanted(object, &secrets.material, documents);
+    Ok((definitions, wanted))
 }
 
 #[cfg(test)]

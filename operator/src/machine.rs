@@ -116,6 +116,8 @@ impl Reconcile for Observation {
     type Object = Machine;
     type Action = Action;
 
+    const LAST: Option<Action> = Some(Action::RemoveFinalizer);
+
     async fn observe(ctx: &Context, machine: Arc<Machine>) -> Result<Option<Self>, Error> {
         let namespace = machine.namespace().unwrap_or_default();
         let (cache, cluster) = (&ctx.cache, &machine.spec.cluster_name);
@@ -201,13 +203,9 @@ impl Reconcile for Observation {
         PlanOf::<Self> { status: answered.status, next: answered.next, ..plan }
     }
 
-    fn is_released(plan: &PlanOf<Self>) -> bool {
-        plan.actions.contains(&Action::RemoveFinalizer)
-    }
-
     async fn report(&self, ctx: &Context, plan: &PlanOf<Self>) {
         let (machine, conditions) = (&*self.machine, &plan.status.conditions);
-        if Self::is_released(plan) {
+        if plan.actions.contains(&Action::RemoveFinalizer) {
             report::quarantine(ctx, machine, &plan.actions).await;
             report::conditions(ctx, machine, conditions).await;
         } else {

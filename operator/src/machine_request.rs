@@ -74,6 +74,8 @@ impl Reconcile for Observation {
     type Object = MachineRequest;
     type Action = Action;
 
+    const LAST: Option<Action> = Some(Action::RemoveFinalizer);
+
     /// What is given back is known as such before it goes: it is given back whatever becomes of it meanwhile.
     const STATUS_FIRST: bool = true;
 
@@ -159,10 +161,6 @@ impl Reconcile for Observation {
     async fn write_status(&self, ctx: &Context, status: &StatusOf<Self>) -> Result<bool, Error> {
         let request = &*self.request;
         execute::patch_status_if_unchanged(ctx, request, request.status.as_ref(), status).await
-    }
-
-    fn is_released(plan: &PlanOf<Self>) -> bool {
-        plan.actions.contains(&Action::RemoveFinalizer)
     }
 
     async fn report(&self, ctx: &Context, plan: &PlanOf<Self>) {

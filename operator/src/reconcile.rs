@@ -30,10 +30,16 @@ pub trait Reconcile: Sized + Send + Sync + 'static {
     /// The kind whose objects are reconciled.
     type Object: Kind + Writable + HasStatus<Status: Clone + serde::Serialize + Send + Sync>;
     /// What its planner asks for.
-    type Action: Send + Sync;
+    type Action: PartialEq + Send + Sync;
 
     /// Whether the status is written before anything is done, so that a failed action does not hide what was seen.
     const STATUS_FIRST: bool = false;
+
+    /// Whether it is planned once more after the actions, so that the status says what they were answered.
+    const PLANS_AGAIN: bool = false;
+
+    /// The action that takes the last finalizer off: the object goes, and its status with it.
+    const LAST: Option<Self::Action> = None;
 
     /// Observes the object and all that its plan depends on, as the caches show it; `None`: there is nothing to do.
     fn observe(ctx: &Context, object: Arc<Self::Object>) -> impl Future<Output = Result<Option<Self>, Error>> + Send;
@@ -65,12 +71,10 @@ pub trait Reconcile: Sized + Send + Sync + 'static {
 
     /// The plan once its actions are done: with another status where their answers say more.
     fn conclude(&self, plan: PlanOf<Self>) -> PlanOf<Self> {
-        plan
-    }
-
-    /// Whether the plan takes the last finalizer off: the object goes, and its status with it.
-    fn is_released(_plan: &PlanOf<Self>) -> bool {
-        false
+        match Self::PLANS_AGAIN && !plan.actions.is_empty() {
+            true => PlanOf::<Self> { actions: plan.actions, ..self.plan() },
+            false => plan,
+        }
     }
 
     /// Writes the status; true when there was anything to write.
@@ -115,8 +119,8 @@ pub(crate) async fn reconcile<R: Reconcile>(ctx: Arc<Context>, object: Arc<R::Ob
     for action in &plan.actions {
         observed.execute(&ctx, action).await?;
     }
-    let plan = observed.conclude(plan);
-    let released = R::is_released(&plan);
+    let released = R::LAST.is_some_and(|last| plan.actions.contains(&last));
+    let plan = if released { plan } else { observed.conclude(plan) };
     if !R::STATUS_FIRST && !released {
         shown = show(&ctx, &observed, &plan.status).await?;
     }

@@ -20,10 +20,13 @@ impl News {
             return true;
         }
         let status = cluster.status.as_ref();
+        let health = [condition::REACHABLE, condition::CONTROL_PLANE_HEALTHY, condition::CERTIFICATES_VALID];
+        let health = health.map(|type_| cluster.condition(type_).map(|there| &there.status));
         let seen = json!([
             cluster.uid(),
             cluster.metadata.labels,
-            cluster.is_true(condition::REACHABLE),
+            cluster.is_deleting(),
+            health,
             status.map(|status| (&status.version, &status.endpoint)),
         ]);
         self.0.lock().insert(key, seen.clone()) != Some(seen)

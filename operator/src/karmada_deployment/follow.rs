@@ -1,7 +1,7 @@
 //! Watches of what was made for planes, on their hosts and in themselves: what somebody changes there is put back at
 //! once, and not only when it is looked at again anyway.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crds::{KarmadaDeployment, ObjectExt};
 use futures::channel::mpsc::{UnboundedReceiver, UnboundedSender, unbounded};
@@ -13,9 +13,9 @@ use kube::runtime::reflector::ObjectRef;
 use kube::runtime::watcher::{Config, Event};
 use kube::runtime::{WatchStreamExt, watcher};
 use parking_lot::Mutex;
-use plan::karmada_deployment::Place;
 use plan::karmada_deployment::names::selector;
-use plan::karmada_deployment::removal::{KINDS_OF_HOST, KINDS_OF_PLANE};
+use plan::karmada_deployment::removal::{KINDS_OF_HOST, KINDS_OF_PLANE, Kind};
+use plan::karmada_deployment::{Place, members};
 use tokio::task::AbortHandle;
 
 use crate::objects::Objects;
@@ -53,9 +53,10 @@ impl Following {
         if self.watches.lock().get(&key).is_some_and(|watch| !watch.is_finished()) {
             return;
         }
-        let (kinds, namespace) = match place {
-            Place::Host => (KINDS_OF_HOST.as_slice(), Some(object.spec.host_namespace.as_str())),
-            Place::Plane => (KINDS_OF_PLANE.as_slice(), None),
+        let (kinds, namespace): (BTreeSet<Kind>, _) = match place {
+            Place::Host => (KINDS_OF_HOST.into(), Some(object.spec.host_namespace.as_str())),
+            // What was made there for members is watched with what is the plane's own.
+            Place::Plane => (KINDS_OF_PLANE.into_iter().chain(members::KINDS_OF_PLANE).collect(), None),
         };
         let config = Config::default().labels(&selector(object)).timeout(WATCH_SECONDS);
         let mut watches = Vec::new();

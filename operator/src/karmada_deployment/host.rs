@@ -7,7 +7,7 @@ use plan::karmada_deployment::names::{api_server_service, selector};
 use plan::karmada_deployment::removal::KINDS_OF_HOST;
 use plan::karmada_deployment::{Contact, HostFacts, HostSeen, Place, Wanted};
 
-use super::look::{listed, states};
+use super::look::{listed, states, there};
 use crate::context::Context;
 use crate::objects::{Failure, Found, Objects, Server};
 use crate::remote::Key;
@@ -59,7 +59,7 @@ pub(super) async fn look(
 async fn seen(objects: &Objects, object: &KarmadaDeployment, wanted: &[Wanted]) -> Result<HostSeen, String> {
     let (namespace, selector) = (Some(object.spec.host_namespace.as_str()), selector(object));
     let lost = |failure: Failure| failure.to_string();
-    let states = states(objects, wanted, Place::Host).await?;
+    let states = states(objects, &there(wanted, Place::Host)).await?;
     let listed = listed(objects, &KINDS_OF_HOST, namespace, &selector).await?;
     let pods = objects.list(("", "v1", "Pod"), namespace, &selector).await.map_err(lost)?;
     Ok(HostSeen { states, listed, pods })

@@ -2,30 +2,34 @@
 
 use std::collections::BTreeSet;
 
+use crds::cluster_addon::AppliedObject;
 use crds::names::KARMADA_FIELD_MANAGER;
 use futures::{StreamExt, TryStreamExt, stream};
 use plan::cluster_addon::State;
 use plan::karmada_deployment::removal::Kind;
-use plan::karmada_deployment::{Place, Wanted};
+use plan::karmada_deployment::{Manifest, Place, Wanted};
 use serde_json::Value;
 
 use crate::objects::look::{AT_ONCE, state};
 use crate::objects::{Failure, Objects};
 
-/// How each object is that is wanted there, in their order. An error says why it does not answer.
-pub(super) async fn states(objects: &Objects, wanted: &[Wanted], place: Place) -> Result<Vec<State>, String> {
-    let there: Vec<&Wanted> = wanted.iter().filter(|one| one.place == place).collect();
+/// How each of these objects is, as this manifest would have it, in their order. An error says why it does not answer.
+pub(super) async fn states(objects: &Objects, wanted: &[(&AppliedObject, &Manifest)]) -> Result<Vec<State>, String> {
     // One after the other asks for each kind once.
-    let kinds: BTreeSet<_> =
-        there.iter().map(|one| (&one.object.group, &one.object.version, &one.object.kind)).collect();
+    let kinds: BTreeSet<_> = wanted.iter().map(|(object, _)| (&object.group, &object.version, &object.kind)).collect();
     for (group, version, kind) in kinds {
         if let Err(Failure::Lost(why)) = objects.kind(group, version, kind).await {
             return Err(why);
         }
     }
     let looks: Vec<_> =
-        there.iter().map(|one| state(objects, &one.object, &one.manifest.0, KARMADA_FIELD_MANAGER)).collect();
+        wanted.iter().map(|(object, manifest)| state(objects, object, &manifest.0, KARMADA_FIELD_MANAGER)).collect();
     stream::iter(looks).buffered(AT_ONCE).try_collect().await
+}
+
+/// What is wanted of a plane in this place.
+pub(super) fn there(wanted: &[Wanted], place: Place) -> Vec<(&AppliedObject, &Manifest)> {
+    wanted.iter().filter(|one| one.place == place).map(|one| (&one.object, &one.manifest)).collect()
 }
 
 /// All objects of these kinds with these labels, in a namespace or in all of them.

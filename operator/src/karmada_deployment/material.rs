@@ -27,6 +27,8 @@ pub(super) struct Secrets {
     pub material: Material,
     /// The administrator's kubeconfig, if it is there.
     pub kubeconfig: Option<Kept>,
+    /// Its authorities, with their keys, if they are there.
+    pub pki: Option<Pki>,
 }
 
 /// Reads all of it from the API: what is secret is in no cache.
@@ -39,7 +41,7 @@ pub(super) async fn read(
     let owner = pki_owner(object);
     let mut material = Material { secrets: of_people(ctx, object).await?, ..Material::default() };
     let Some(pki) = pki::read(ctx, &owner).await? else {
-        return Ok(Secrets { material, kubeconfig: None });
+        return Ok(Secrets { material, ..Secrets::default() });
     };
     let kept = certificates(ctx, &owner).await?;
     let rows: Vec<_> = leaves(object, facts).iter().map(row).collect();
@@ -49,7 +51,7 @@ pub(super) async fn read(
     material.leaves = files(kept);
     material.keys = Some(keys(&pki).doing(doing)?);
     let kubeconfig = kubeconfig::read(ctx, &owner, &pki, now).await?;
-    Ok(Secrets { material, kubeconfig })
+    Ok(Secrets { material, kubeconfig, pki: Some(pki) })
 }
 
 /// Those that the spec refers to, as far as they are there.
@@ -82,6 +84,7 @@ fn keys(pki: &Pki) -> Result<Files, pki::PkiError> {
     Ok(Files(keys))
 }
 
-fn files(data: Data) -> Files {
+/// The entries of a Secret.
+pub(super) fn files(data: Data) -> Files {
     Files(data.into_iter().map(|(name, content)| (name, content.0)).collect())
 }

@@ -2,19 +2,33 @@
 
 use std::sync::Arc;
 
+use crds::references::LocalRef;
 use crds::{Cluster, KarmadaDeployment, ObjectExt};
 use kube::runtime::reflector::ObjectRef;
+use plan::karmada_deployment::is_cluster_of;
 
 use crate::context::Context;
 use crate::controller;
 
-/// Those that run on this Cluster, or have its name.
-pub(super) fn hosted(ctx: &Context, namespace: &str, cluster: &str) -> Vec<ObjectRef<KarmadaDeployment>> {
-    let is_hosted = |object: &KarmadaDeployment| {
-        let host = object.spec.host_cluster_ref.as_ref();
-        object.name() == cluster || host.is_some_and(|host| host.name == cluster)
+/// Those that run on this Cluster, have its name, or may have it as a member.
+pub(super) fn concerned(ctx: &Context, namespace: &str, cluster: &str) -> Vec<ObjectRef<KarmadaDeployment>> {
+    let is_concerned = |object: &KarmadaDeployment| {
+        let is_it = |reference: &LocalRef| reference.name == cluster;
+        let spec = &object.spec;
+        let known = object.status.as_ref().map(|status| status.members.as_slice()).unwrap_or_default();
+        object.name() == cluster
+            || spec.auto_join.is_some()
+            || spec.host_cluster_ref.as_ref().is_some_and(is_it)
+            || spec.members.iter().any(|member| member.cluster_ref.as_ref().is_some_and(is_it))
+            || known.iter().any(|member| member.cluster_ref.as_ref().is_some_and(is_it))
     };
-    controller::references(&ctx.cache.karmada_deployments.list(namespace, is_hosted))
+    controller::references(&ctx.cache.karmada_deployments.list(namespace, is_concerned))
+}
+
+/// Those that clusters join by their labels, once their Addons are Ready.
+pub(super) fn joined_by_labels(ctx: &Context, namespace: &str) -> Vec<ObjectRef<KarmadaDeployment>> {
+    let joins = |object: &KarmadaDeployment| object.spec.auto_join.is_some();
+    controller::references(&ctx.cache.karmada_deployments.list(namespace, joins))
 }
 
 /// Those that may wait for what one has that is gone: a namespace, an etcd.
@@ -39,11 +53,17 @@ pub(super) fn others(ctx: &Context, object: &KarmadaDeployment) -> Vec<Arc<Karma
     others
 }
 
+/// The Cluster that stands for the plane, if it is there.
+pub(super) fn own_cluster(ctx: &Context, object: &KarmadaDeployment) -> Option<Arc<Cluster>> {
+    let found = ctx.cache.clusters.get(object.namespace(), object.name());
+    found.filter(|cluster| is_cluster_of(object, cluster))
+}
+
 /// What has the name, and whose Secrets would have the names of the plane's.
 pub(super) fn namesake(ctx: &Context, object: &KarmadaDeployment) -> Option<String> {
     let (namespace, name) = (object.namespace(), object.name());
     let deployment = ctx.cache.cluster_deployments.get(namespace, name);
-    let cluster = ctx.cache.clusters.get(namespace, name);
+    let cluster = ctx.cache.clusters.get(namespace, name).filter(|cluster| !is_cluster_of(object, cluster));
     deployment
         .map(|deployment| format!("ClusterDeployment {}", deployment.name()))
         .or_else(|| cluster.map(|cluster| format!("Cluster {}", cluster.name())))

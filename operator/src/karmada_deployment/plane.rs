@@ -13,7 +13,7 @@ use plan::karmada_deployment::removal::KINDS_OF_PLANE;
 use plan::karmada_deployment::{Contact, LEASES, Place, PlaneSeen, Wanted, trial_policy};
 use serde_json::Value;
 
-use super::look::{listed, states};
+use super::look::{listed, states, there};
 use super::planes::Leases;
 use crate::context::Context;
 use crate::error::Error;
@@ -51,7 +51,7 @@ async fn seen(
     wanted: &[Wanted],
     now: Timestamp,
 ) -> Result<PlaneSeen, String> {
-    let states = states(objects, wanted, Place::Plane).await?;
+    let states = states(objects, &there(wanted, Place::Plane)).await?;
     let listed = listed(objects, &KINDS_OF_PLANE, None, &selector(object)).await?;
     let (leaders, leases) = leaders(objects, object, &ctx.planes.leases(object.uid()), now).await?;
     ctx.planes.saw(object.uid(), leases);

@@ -34,7 +34,7 @@ pub use context::facts;
 use context::{Context, Outcome};
 pub use manifest::{Stage, Wanted};
 pub use observed::{AgentCertificate, Facts, Member, MemberSeen, Neighbours, Observed, OwnClusters, PlaneSeen, Seen};
-pub use pull::leaf;
+pub use pull::{leaf, works_namespace};
 pub use push::{IMPERSONATOR, token_secret};
 pub use roster::roster;
 pub(super) use summary::{counts, departure, first_to_tell, members_ready};

@@ -41,7 +41,7 @@ pub fn leaf(member: &str) -> LeafWanted {
 }
 
 /// The namespace of a member's Works in the plane.
-pub(super) fn works_namespace(member: &str) -> String {
+pub fn works_namespace(member: &str) -> String {
     format!("karmada-es-{member}")
 }
 

@@ -1,0 +1,162 @@
+//! A look at one member: in itself, as long as that does not take too long, and at its objects in the plane.
+
+use std::time::Duration;
+
+use crds::cluster_addon::AppliedObject;
+use crds::karmada_deployment::{KarmadaMemberStatus, SyncMode};
+use crds::{KarmadaDeployment, ObjectExt};
+use plan::karmada_deployment::members::{
+    AgentCertificate, Facts, IMPERSONATOR, KINDS_OF_MEMBER, Member, MemberSeen, Place, PlaneSeen, Target, Wanted, Wish,
+    facts as known_facts, wanted,
+};
+use plan::karmada_deployment::names::selector;
+use plan::karmada_deployment::{Contact, Manifest};
+use serde_json::Value;
+use tokio::time::timeout;
+
+use super::super::look::{listed, states};
+use super::agent;
+use super::asked::Asked;
+use super::facts::facts;
+use super::identity::cluster_uid;
+use super::reach::{Reached, reach};
+use crate::context::Context;
+use crate::error::Error;
+use crate::objects::{Failure, Found, Objects};
+
+/// How long a member has to answer at all.
+const FIRST_ANSWER: Duration = Duration::from_secs(5);
+/// How long it has to answer all that is asked.
+const ALL_ANSWERS: Duration = Duration::from_secs(20);
+
+/// What was seen of a member.
+pub(super) struct Looked {
+    pub member: Member,
+    /// How its objects are written; none: there is nothing to reach it with.
+    pub objects: Option<Objects>,
+    /// Why the plane does not answer any more.
+    pub plane_lost: Option<String>,
+}
+
+/// Looks at it. `silent`: it is not asked, and this is what it said last.
+pub(super) async fn look_at(
+    ctx: &Context,
+    asked: &Asked<'_>,
+    plane: Option<&PlaneSeen>,
+    target: Target,
+    silent: Option<String>,
+) -> Result<Looked, Error> {
+    let agent = agent::read(ctx, asked, &target).await?;
+    let mut looked = Looked {
+        member: Member {
+            target,
+            contact: Contact::NotMade,
+            kubeconfig: None,
+            in_plane: Vec::new(),
+            agent,
+            failure: None,
+        },
+        objects: None,
+        plane_lost: None,
+    };
+    let member = &mut looked.member;
+    // Before there is a plane, nothing was made in those that have not begun.
+    if plane.is_some() || has_begun(asked.object, &member.target.name) {
+        match reach(ctx, asked, &member.target).await? {
+            Err(problem) => member.kubeconfig = Some(problem),
+            Ok(reached) => {
+                member.contact = match silent {
+                    Some(why) => Contact::Lost(why),
+                    None => contact(ctx, asked, &reached, plane, member).await,
+                };
+                looked.objects = Some(reached.objects);
+            }
+        }
+    }
+    if let (Some(plane), Some(objects)) = (plane, asked.in_plane)
+        && let Some(facts) = known_facts(asked.object, &member.target, &member.contact, plane)
+    {
+        let wanted = wanted_of(asked, &member.target, &facts, &member.agent, plane);
+        match states(objects, &there(&wanted, Place::Plane)).await {
+            Ok(states) => member.in_plane = states,
+            Err(why) => looked.plane_lost = Some(why),
+        }
+    }
+    Ok(looked)
+}
+
+fn has_begun(object: &KarmadaDeployment, name: &str) -> bool {
+    let is_it = |member: &KarmadaMemberStatus| member.name == name && member.cluster_uid.is_some();
+    object.status.as_ref().is_some_and(|status| status.members.iter().any(is_it))
+}
+
+async fn contact(
+    ctx: &Context,
+    asked: &Asked<'_>,
+    reached: &Reached,
+    plane: Option<&PlaneSeen>,
+    member: &Member,
+) -> Contact<MemberSeen> {
+    let seen = timeout(ALL_ANSWERS, seen(ctx, asked, reached, plane, member)).await;
+    let late = format!("it has not answered all questions within {} s", ALL_ANSWERS.as_secs());
+    let seen = seen.unwrap_or(Err(late));
+    let answer = seen.as_ref().map(drop);
+    ctx.planes.silences.asked(asked.object.uid(), &member.target.name, answer, asked.now);
+    match seen {
+        Ok(seen) => Contact::Made(seen),
+        Err(why) => Contact::Lost(why),
+    }
+}
+
+async fn seen(
+    ctx: &Context,
+    asked: &Asked<'_>,
+    reached: &Reached,
+    plane: Option<&PlaneSeen>,
+    member: &Member,
+) -> Result<MemberSeen, String> {
+    let (objects, target) = (&reached.objects, &member.target);
+    let late = format!("no answer within {} s", FIRST_ANSWER.as_secs());
+    let uid = timeout(FIRST_ANSWER, cluster_uid(objects)).await.unwrap_or(Err(late))?;
+    let listed = listed(objects, &KINDS_OF_MEMBER, None, &selector(asked.object)).await?;
+    let facts = facts(ctx, reached, target, uid, &listed).await;
+    let unknown = PlaneSeen::default();
+    let wanted = wanted_of(asked, target, &facts, &member.agent, plane.unwrap_or(&unknown));
+    let states = states(objects, &there(&wanted, Place::Member)).await?;
+    let leaves = target.wish == Wish::Leave && target.sync_mode == SyncMode::Push;
+    let impersonation = if leaves { impersonation(objects).await? } else { Vec::new() };
+    Ok(MemberSeen { facts, states, listed, impersonation })
+}
+
+/// What Karmada has made there for the account that it acts as for others.
+async fn impersonation(objects: &Objects) -> Result<Vec<Value>, String> {
+    let mut found = Vec::new();
+    for kind in ["ClusterRole", "ClusterRoleBinding"] {
+        let object = AppliedObject {
+            group: "rbac.authorization.k8s.io".to_owned(),
+            version: "v1".to_owned(),
+            kind: kind.to_owned(),
+            namespace: None,
+            name: IMPERSONATOR.to_owned(),
+        };
+        match objects.get(&object).await.map_err(|failure: Failure| failure.to_string())? {
+            Found::Object(live) => found.push(*live),
+            Found::Nothing | Found::NoKind => {}
+        }
+    }
+    Ok(found)
+}
+
+fn wanted_of(
+    asked: &Asked<'_>,
+    target: &Target,
+    facts: &Facts,
+    agent: &AgentCertificate,
+    plane: &PlaneSeen,
+) -> Vec<Wanted> {
+    wanted(asked.object, asked.material, target, facts, agent, plane)
+}
+
+fn there(wanted: &[Wanted], place: Place) -> Vec<(&AppliedObject, &Manifest)> {
+    wanted.iter().filter(|one| one.place == place).map(|one| (&one.object, &one.manifest)).collect()
+}

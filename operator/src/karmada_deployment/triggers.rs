@@ -1,0 +1,71 @@
+//! Upon which changes of other objects a KarmadaDeployment is looked at.
+
+use std::sync::Arc;
+
+use crds::{Addon, Cluster, ClusterAddon, ClusterDeployment, KarmadaDeployment, ObjectExt};
+use futures::{StreamExt, stream};
+use kube::runtime::Controller;
+
+use super::members::news::ReadinessNews;
+use super::neighbours::{concerned, joined_by_labels, rivals};
+use crate::cluster_addon::news::News;
+use crate::context::Context;
+
+/// The controller that also looks when what a plane runs on, what it has made, or what its members depend on changes.
+/// Secrets are not watched: what is new in them is seen at the next look.
+pub(super) fn on_changes(
+    ctx: &Arc<Context>,
+    controller: Controller<KarmadaDeployment>,
+) -> Controller<KarmadaDeployment> {
+    let (of_cluster, of_change, of_other, news) = (ctx.clone(), ctx.clone(), ctx.clone(), News::default());
+    // A Node is none of its business.
+    let contact = ctx.remote.changes().filter(|change| std::future::ready(change.node.is_none()));
+    let contact = contact
+        .flat_map(move |change| stream::iter(concerned(&of_change, &change.cluster.namespace, &change.cluster.name)));
+    on_neighbours(ctx, controller)
+        .watches_shared_stream(ctx.cache.clusters.changes(), move |cluster: Arc<Cluster>| {
+            let (namespace, name) = (cluster.namespace().to_owned(), cluster.name().to_owned());
+            let is_there = of_cluster.cache.clusters.get(&namespace, &name).is_some();
+            match news.is_news(&cluster, is_there) {
+                true => concerned(&of_cluster, &namespace, &name),
+                false => Vec::new(),
+            }
+        })
+        .watches_shared_stream(ctx.cache.karmada_deployments.changes(), move |gone: Arc<KarmadaDeployment>| {
+            rivals(&of_other, &gone)
+        })
+        .reconcile_on(contact)
+        .reconcile_on(ctx.following.changes())
+}
+
+/// What says whether a cluster joins or leaves by itself.
+fn on_neighbours(ctx: &Arc<Context>, controller: Controller<KarmadaDeployment>) -> Controller<KarmadaDeployment> {
+    let (of_deployment, of_addon, of_applied) = (ctx.clone(), ctx.clone(), ctx.clone());
+    let (deployment_news, addon_news, applied_news) =
+        (ReadinessNews::default(), ReadinessNews::default(), ReadinessNews::default());
+    controller
+        .watches_shared_stream(ctx.cache.cluster_deployments.changes(), move |deployment: Arc<ClusterDeployment>| {
+            let (namespace, name) = (deployment.namespace(), deployment.name());
+            let is_there = of_deployment.cache.cluster_deployments.get(namespace, name).is_some();
+            match deployment_news.is_news(&*deployment, is_there) {
+                true => concerned(&of_deployment, namespace, name),
+                false => Vec::new(),
+            }
+        })
+        .watches_shared_stream(ctx.cache.addons.changes(), move |addon: Arc<Addon>| {
+            let namespace = addon.namespace();
+            let is_there = of_addon.cache.addons.get(namespace, addon.name()).is_some();
+            match addon_news.is_news(&*addon, is_there) {
+                true => joined_by_labels(&of_addon, namespace),
+                false => Vec::new(),
+            }
+        })
+        .watches_shared_stream(ctx.cache.cluster_addons.changes(), move |applied: Arc<ClusterAddon>| {
+            let namespace = applied.namespace();
+            let is_there = of_applied.cache.cluster_addons.get(namespace, applied.name()).is_some();
+            match applied_news.is_news(&*applied, is_there) {
+                true => joined_by_labels(&of_applied, namespace),
+                false => Vec::new(),
+            }
+        })
+}
