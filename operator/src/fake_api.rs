@@ -151,6 +151,13 @@ impl FakeApi {
         self.lock().refusals.push((request.to_owned(), times, answer));
     }
 
+    /// It answers everything again.
+    pub(crate) fn heal(&self) {
+        let mut state = self.lock();
+        (state.cut, state.conflicts) = (None, None);
+        state.refusals.clear();
+    }
+
     /// Just before the next request that begins like this.
     pub(crate) fn just_before(&self, request: &str, happens: impl FnOnce(&FakeApi) + Send + 'static) {
         self.happenings().push((request.to_owned(), Box::new(happens)));
@@ -206,8 +213,17 @@ impl FakeApi {
         self.lock().requests.clone()
     }
 
+    /// Requests so far, reads and dry runs among them.
+    pub(crate) fn asked(&self) -> usize {
+        self.lock().asked
+    }
+
     fn answer(&self, method: &Method, uri: &str, body: Value) -> (StatusCode, Value) {
         let (path, query) = uri.split_once('?').unwrap_or((uri, ""));
+        self.lock().asked += 1;
+        if path == "/readyz" {
+            return self.lock().refuse("GET /readyz").unwrap_or((StatusCode::OK, "ok".into()));
+        }
         if let Some(kinds) = discovery::kinds(path).filter(|_| *method == Method::GET) {
             return (StatusCode::OK, kinds);
         }

@@ -3,11 +3,12 @@
 use serde_json::{Value, json};
 
 /// Group and version, kind, plural, and whether its objects are in namespaces.
-const KINDS: [(&str, &str, &str, bool); 14] = [
+const KINDS: [(&str, &str, &str, bool); 19] = [
     ("v1", "Namespace", "namespaces", false),
     ("v1", "Pod", "pods", true),
     ("v1", "Secret", "secrets", true),
     ("v1", "Service", "services", true),
+    ("v1", "ServiceAccount", "serviceaccounts", true),
     ("apps/v1", "Deployment", "deployments", true),
     ("apps/v1", "StatefulSet", "statefulsets", true),
     ("policy/v1", "PodDisruptionBudget", "poddisruptionbudgets", true),
@@ -17,6 +18,10 @@ const KINDS: [(&str, &str, &str, bool); 14] = [
     ("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration", "validatingwebhookconfigurations", false),
     ("rbac.authorization.k8s.io/v1", "ClusterRole", "clusterroles", false),
     ("rbac.authorization.k8s.io/v1", "ClusterRoleBinding", "clusterrolebindings", false),
+    ("rbac.authorization.k8s.io/v1", "Role", "roles", true),
+    ("rbac.authorization.k8s.io/v1", "RoleBinding", "rolebindings", true),
+    ("cluster.karmada.io/v1alpha1", "Cluster", "clusters", false),
+    ("work.karmada.io/v1alpha1", "Work", "works", true),
     ("policy.karmada.io/v1alpha1", "PropagationPolicy", "propagationpolicies", true),
 ];
 

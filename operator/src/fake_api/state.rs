@@ -16,6 +16,8 @@ pub(super) struct State {
     pub objects: BTreeMap<String, Value>,
     pub requests: Vec<String>,
     pub writes: usize,
+    /// All requests.
+    pub asked: usize,
     pub cut: Option<(usize, Cut)>,
     /// From which write on, and how many in a row, are answered with a conflict.
     pub conflicts: Option<(usize, usize)>,
