@@ -75,6 +75,26 @@ impl ApiServer {
         Ok(server)
     }
 
+    /// Runs these controllers of Kubernetes, e.g. `serviceaccount-token`, for as long as the API server is there.
+    pub fn run_controllers(&self, controllers: &str) -> Result<()> {
+        let program = Programs::from_env(&Cache::from_env()).find("kube-controller-manager")?;
+        let kubeconfig = self.processes.directory.path().join("controllers.kubeconfig");
+        std::fs::write(&kubeconfig, self.checked_kubeconfig()?)?;
+        let child = self.processes.started(
+            &program,
+            &[
+                ("kubeconfig", kubeconfig.display().to_string()),
+                ("controllers", controllers.to_owned()),
+                ("service-account-private-key-file", "sa.key".into()),
+                ("leader-elect", "false".into()),
+                ("secure-port", "0".into()),
+            ],
+        )?;
+        // The API server stays what was started last.
+        self.processes.children().insert(0, child);
+        Ok(())
+    }
+
     /// It answers no more, until [`ApiServer::resume`].
     pub fn stop(&self) {
         self.processes.end_last();
@@ -358,18 +378,22 @@ impl Processes {
     }
 
     fn spawn(&self, program: &Path, arguments: &[(&str, String)]) -> Result<()> {
+        let child = self.started(program, arguments)?;
+        self.children().push(child);
+        Ok(())
+    }
+
+    fn started(&self, program: &Path, arguments: &[(&str, String)]) -> Result<Child> {
         let name = program.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let log = File::create(self.directory.path().join(format!("{name}.log")))?;
-        let child = Command::new(program)
+        Command::new(program)
             .args(arguments.iter().map(|(name, value)| format!("--{name}={value}")))
             .current_dir(self.directory.path())
             .stdin(Stdio::null())
             .stdout(log.try_clone()?)
             .stderr(log)
             .spawn()
-            .with_context(|| format!("failed to start {}", program.display()))?;
-        self.children().push(child);
-        Ok(())
+            .with_context(|| format!("failed to start {}", program.display()))
     }
 }
 

@@ -3,7 +3,10 @@
 //! Karmada's own programs are not here: what is not proved is that they start, and that anything is propagated.
 
 mod bundle;
+mod clusters;
 mod host;
+mod karmada;
+mod members;
 mod network;
 mod programs;
 
@@ -45,6 +48,7 @@ impl World {
     async fn start() -> Result<Self> {
         let server = ApiServer::shared().await?;
         let client = server.client();
+        server.define(vec![clusters::definition()?]).await?;
         let namespaces: Api<Namespace> = Api::all(client.clone());
         let fleet = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "fleet"}});
         namespaces.create(&PostParams::default(), &serde_json::from_value(fleet)?).await?;
@@ -140,6 +144,12 @@ impl World {
     }
 }
 
+/// Has the operator look again.
+async fn look(world: &World) -> Result<()> {
+    let time = jiff::Timestamp::now().to_string();
+    world.patch(json!({"metadata": {"annotations": {"look": time}}})).await
+}
+
 /// What the operator has made.
 const OURS: &str = "app.kubernetes.io/managed-by=clusterwright";
 
@@ -160,8 +170,10 @@ async fn a_plane_whose_workloads_are_said_to_be_ready_is_made_kept_and_removed()
     drift_is_put_back(&world).await?;
     a_renewed_leaf_rolls_one_deployment(&world).await?;
     what_is_switched_off_goes(&world).await?;
+    let member = members::join_and_leave(&world).await?;
     a_dead_api_server_is_said(&world).await?;
-    deletion_leaves_nothing(&world).await
+    deletion_leaves_nothing(&world).await?;
+    member.is_left_as_it_was().await
 }
 
 /// The order of the workloads; and that what they wait for was said.

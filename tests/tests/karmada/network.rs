@@ -15,6 +15,7 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio_rustls::TlsAcceptor;
 
 use crate::NAMESPACE;
+use crate::clusters::{self, Reply};
 
 /// Where the proxy is; clones are the same.
 #[derive(Clone)]
@@ -69,12 +70,17 @@ async fn connect(host: &Client, mut stream: UnixStream) -> Result<()> {
     while let Some((head, body)) = read_request(&mut stream, rest).await? {
         let (answer, left) = body;
         rest = left;
-        let body = answer_to(&head, &answer).to_string();
-        let answer = format!(
-            "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
-            body.len()
+        let reply = match clusters::is_asked(&head) {
+            true => clusters::ask(host, &head, answer).await?,
+            false => Reply::well(&answer_to(&head, &answer)),
+        };
+        let head = format!(
+            "HTTP/1.1 {} Answer\r\nContent-Type: {}\r\nContent-Length: {}\r\n\r\n",
+            reply.code,
+            reply.media_type,
+            reply.body.len()
         );
-        stream.write_all(answer.as_bytes()).await?;
+        stream.write_all(&[head.as_bytes(), reply.body.as_slice()].concat()).await?;
     }
     Ok(())
 }
@@ -99,7 +105,7 @@ async fn acceptor(host: &Client, service: &str) -> Result<TlsAcceptor> {
     Ok(TlsAcceptor::from(Arc::new(config)))
 }
 
-/// Everything is admitted, and every API is there and has no kinds.
+/// Everything is admitted, and every API but that of Clusters is there and has no kinds.
 fn answer_to(head: &str, body: &[u8]) -> Value {
     let path = head.split_whitespace().nth(1).unwrap_or_default();
     match head.starts_with("POST") {
