@@ -32,8 +32,8 @@ struct Known {
 }
 
 impl Clients {
-    /// The client that this kubeconfig makes: the one there is, or a new one in place of an older kubeconfig's. Messages
-    /// call its API by `title`.
+    /// The client that this kubeconfig makes: the one there is, or a new one in place of an older kubeconfig's.
+    /// Messages call its API by `title`.
     pub(super) fn connect(
         &self,
         (server, user): (&Server, User),

@@ -1,5 +1,5 @@
-//! What stands in for the API of Clusters that karmada-aggregated-apiserver serves: a definition of the same name on the
-//! host's API server, to which requests are passed on.
+//! What stands in for the API of Clusters that karmada-aggregated-apiserver serves: a definition of the same name on
+//! the host's API server, to which requests are passed on.
 
 use anyhow::{Context, Result};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;

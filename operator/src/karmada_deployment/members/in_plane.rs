@@ -1,4 +1,5 @@
-//! A look at what a plane has of its members: their Clusters, what was made for them, and the Works of those that leave.
+//! A look at what a plane has of its members: their Clusters, what was made for them, and the Works of those that
+//! leave.
 
 use std::collections::BTreeMap;
 
