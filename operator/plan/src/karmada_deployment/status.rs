@@ -130,7 +130,7 @@ fn broken(found: &Found<'_>, is_part: impl Fn(Stage) -> bool) -> Option<Problem>
 
 /// What is not there yet waits for those that start before it.
 fn waits(stage: Stage, first: &Problem) -> Problem {
-    let message = format!("{} waits for what starts before it: {}", stage.title(), first.message);
+    let message = format!("waiting for what starts before {}: {}", stage.title(), first.message);
     Problem { reason: Reason::ComponentStarting, message }
 }
 

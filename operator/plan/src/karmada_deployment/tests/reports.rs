@@ -33,7 +33,7 @@ fn an_image_that_is_not_there_is_named() {
     assert_eq!(world.object.status.as_ref().unwrap().message.as_deref(), Some(expected));
     let (_, reason, message) = world.condition(condition::API_SERVER_READY);
     assert_eq!(reason, "ComponentStarting");
-    assert!(message.starts_with("kube-apiserver waits for what starts before it: waiting for etcd"), "{message}");
+    assert!(message.starts_with("waiting for what starts before kube-apiserver: waiting for etcd"), "{message}");
 }
 
 #[test]
