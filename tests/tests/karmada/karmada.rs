@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use k8s_openapi::api::apps::v1::Deployment;
-use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret};
 use k8s_openapi::api::rbac::v1::ClusterRoleBinding;
 use kube::api::{Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams};
 use kube::config::{KubeConfigOptions, Kubeconfig};
@@ -56,6 +56,7 @@ impl Karmada {
 
     async fn pass(&self, host: &Client, programs: &Programs) -> Result<()> {
         let (api, Some(plane)) = (clusters::api(host.clone()), programs.plane()) else { return Ok(()) };
+        end_namespaces(&plane).await?;
         for cluster in api.list(&ListParams::default()).await? {
             let name = cluster.name_any();
             let reached = timeout(PATIENCE, self.is_reached(&plane, &cluster)).await.unwrap_or(Ok(false));
@@ -122,6 +123,21 @@ impl Karmada {
         let client = client_with(&cluster.data["spec"]["apiEndpoint"], &ca, &token).await?;
         Ok(client.request_text(http::Request::get("/readyz").body(Vec::new())?).await.is_ok())
     }
+}
+
+/// The plane's kube-controller-manager does not run: what is in a namespace that goes was removed by the operator.
+async fn end_namespaces(plane: &Client) -> Result<()> {
+    let namespaces: Api<Namespace> = Api::all(plane.clone());
+    let going = |namespace: &Namespace| namespace.metadata.deletion_timestamp.is_some();
+    for mut namespace in namespaces.list(&ListParams::default()).await?.into_iter().filter(going) {
+        let name = namespace.name_any();
+        namespace.spec = None;
+        let request = http::Request::put(format!("/api/v1/namespaces/{name}/finalize"));
+        let request = request.header("content-type", "application/json").body(serde_json::to_vec(&namespace)?)?;
+        // It may be gone already.
+        let _ = plane.request::<Value>(request).await;
+    }
+    Ok(())
 }
 
 /// A client of a member as Karmada makes one: by the token, and trusting these authorities alone.

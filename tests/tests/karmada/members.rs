@@ -35,11 +35,12 @@ const KINDS: [(&str, &str); 8] = [
 pub struct Members {
     push: ApiServer,
     pull: ApiServer,
+    karmada: Karmada,
     /// It takes connections, and says nothing.
     _silent: TcpListener,
 }
 
-/// Members join and are kept; one leaves, and one stays.
+/// Members join, are kept, and leave; one stays a member.
 pub async fn join_and_leave(world: &World) -> Result<Members> {
     let members = Members::start(world).await?;
     members.join(world).await?;
@@ -48,6 +49,8 @@ pub async fn join_and_leave(world: &World) -> Result<Members> {
     members.drift_is_put_back(world).await?;
     members.a_new_token_is_carried_over(world).await?;
     members.leave_with_all_that_runs_there(world).await?;
+    members.a_dead_member_is_given_up(world).await?;
+    members.joins_again(world).await?;
     Ok(members)
 }
 
@@ -87,7 +90,7 @@ impl Members {
         let karmada = Karmada::start(world.client.clone(), world.programs.clone());
         karmada.know("push", push.client());
         karmada.know("pull", pull.client());
-        Ok(Self { push, pull, _silent: silent })
+        Ok(Self { push, pull, karmada, _silent: silent })
     }
 
     /// Each by itself: the one that never answers and the one whose name is taken hold up nobody.
@@ -239,6 +242,36 @@ impl Members {
         ensure!(made.is_empty(), "in the plane: {made:?}");
         let byhand = clusters::api(world.client.clone()).get_opt("byhand").await?;
         ensure!(byhand.is_some(), "the Cluster that somebody made is gone");
+        Ok(())
+    }
+
+    /// It leaves the plane at once; what is in it is named until a person gives it up.
+    async fn a_dead_member_is_given_up(&self, world: &World) -> Result<()> {
+        self.pull.stop();
+        world.patch(json!({"spec": {"members": members(&[("silent", "push", "silent")])}})).await?;
+        world
+            .until("out of the plane", async |world| {
+                let cluster = clusters::api(world.client.clone()).get_opt("pull").await?;
+                let member = shown(world, "pull").await?;
+                Ok(cluster.is_none() && member.is_some_and(|member| member.message.contains("force-remove")))
+            })
+            .await?;
+        let plane = world.programs.plane().context("the plane does not answer")?;
+        let made = made_for(&plane, "pull").await?;
+        ensure!(made.is_empty(), "in the plane: {made:?}");
+        world.patch(json!({"metadata": {"annotations": {"clusterwright.dev/force-remove": "member.pull"}}})).await?;
+        world.until("given up", async |world| Ok(shown(world, "pull").await?.is_none())).await?;
+        Ok(())
+    }
+
+    async fn joins_again(&self, world: &World) -> Result<()> {
+        self.karmada.know("push", self.push.client());
+        world.patch(json!({"spec": {"members": members(&[("push", "push", "push")])}})).await?;
+        world
+            .until("joined again", async |world| {
+                Ok(shown(world, "push").await?.is_some_and(|member| member.phase == Phase::Joined))
+            })
+            .await?;
         Ok(())
     }
 
