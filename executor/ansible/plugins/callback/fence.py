@@ -31,16 +31,16 @@ LOOKUPS = (
     "sequence", "subelements", "template", "together", "varnames", "vars",
 )
 # What the steps of this collection look up beside a playbook of others: files of the run, and what ssh has for a machine.
-OWN = ("clusterwright.cluster.encryption", "clusterwright.cluster.login_keys")
+OWN_LOOKUPS = ("clusterwright.cluster.encryption", "clusterwright.cluster.login_keys")
 
 
-def refusing(get, kind: str, allowed: tuple, why: str):
-    """The loader's function, for these names of ansible.builtin, and for our own, only."""
+def refusing(get, kind: str, allowed: tuple, own: tuple, why: str):
+    """The loader's function, for these names of ansible.builtin, and these of this collection, only."""
 
     @functools.wraps(get)
     def fenced(name, *args, **kwargs):
         short = str(name).removeprefix("ansible.builtin.").removeprefix("ansible.legacy.")
-        if short not in allowed + OWN:
+        if short not in allowed + own:
             raise AnsibleError(
                 f"{kind} {short!r} is refused: {why}; allowed: {', '.join(allowed)}"
             )
@@ -59,9 +59,9 @@ class CallbackModule(CallbackBase):
 
     def __init__(self) -> None:
         super().__init__()
-        for loader, kind, allowed, why in (
-            (connection_loader, "connection", CONNECTIONS, "a playbook works on the hosts of its run, by SSH"),
-            (lookup_loader, "lookup", LOOKUPS, "a playbook does nothing on the executor"),
+        for loader, kind, allowed, own, why in (
+            (connection_loader, "connection", CONNECTIONS, (), "a playbook works on the hosts of its run, by SSH"),
+            (lookup_loader, "lookup", LOOKUPS, OWN_LOOKUPS, "a playbook does nothing on the executor"),
         ):
             for method in ("get", "get_with_context"):
-                setattr(loader, method, refusing(getattr(loader, method), kind, allowed, why))
+                setattr(loader, method, refusing(getattr(loader, method), kind, allowed, own, why))

@@ -1,6 +1,6 @@
 //! The end of a cluster: it leaves the Karmada control planes that it is a member of, runs are canceled, machines are
 //! deleted and cleaned (or let go as they are), workers first, then control planes, then etcd; and then it goes. A
-//! protected cluster waits for a person's word before any of it.
+//! protected cluster waits for the annotation `delete-confirmed` before any of it.
 
 use crds::ClusterDeployment;
 use crds::Conditions;

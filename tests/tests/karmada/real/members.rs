@@ -1,5 +1,5 @@
 //! Members of a plane of Karmada's own programs: real API servers with their own controllers, which make Pods that
-//! nobody runs. Whether a Pod is the same is told by its UID.
+//! nobody runs. A Pod is known by its UID.
 
 use std::collections::BTreeSet;
 use std::time::Duration;

@@ -108,7 +108,7 @@ impl Whole {
         members.iter().find(|member| member.name == name).map(|member| member.phase)
     }
 
-    /// What there is, but for what is told of times and names that a server gives.
+    /// What there is, but for times, and names that a server gives.
     fn shape(&self) -> Vec<String> {
         let members = self.clusters.sites.iter().map(|(name, site)| {
             let (here, there) = (self.clusters.made_in(name), self.clusters.made_in_plane(name));
