@@ -16,11 +16,11 @@ use crate::fake_api::FakeApi;
 pub(super) fn show<K: Kind>(ctx: &Context, watched: &Watched<K>, api: &FakeApi, plural: &str) {
     let mut objects = Vec::new();
     ctx.cache.undecodable.keep(&K::kind(&()), &[]);
-    for object in api.list::<Value>(plural) {
-        match serde_json::from_value::<Decoded<K>>(object).unwrap() {
-            Decoded::Object(object) => objects.push(object),
+    for decoded in api.decoded::<K>(plural) {
+        match &*decoded {
+            Decoded::Object(object) => objects.push(object.clone()),
             Decoded::Undecodable { why, .. } => {
-                ctx.cache.undecodable.add(&why);
+                ctx.cache.undecodable.add(why);
             }
         }
     }
