@@ -120,22 +120,36 @@ impl FakeApi {
         self.lock().objects.get(key).map(Kept::to_value)
     }
 
-    /// Everything of a kind.
-    pub(crate) fn list<K: DeserializeOwned>(&self, plural: &str) -> Vec<K> {
-        let state = self.lock();
-        let of_kind = state.objects.iter().filter(|(key, _)| key.starts_with(&format!("{plural}/")));
-        of_kind.map(|(_, object)| K::deserialize(&**object).unwrap()).collect()
-    }
-
     /// Everything of a kind, as the cache would get it.
     pub(crate) fn decoded<K>(&self, plural: &str) -> Vec<Arc<Decoded<K>>>
     where
         K: Resource<DynamicType = ()> + DeserializeOwned + Send + Sync + 'static,
     {
+        self.kept(plural).iter().map(Kept::decoded).collect()
+    }
+
+    /// Everything of a kind, all of which can be decoded.
+    pub(crate) fn list<K>(&self, plural: &str) -> Vec<K>
+    where
+        K: Resource<DynamicType = ()> + DeserializeOwned + Clone + Send + Sync + 'static,
+    {
+        let object = |decoded: Arc<Decoded<K>>| match &*decoded {
+            Decoded::Object(object) => object.clone(),
+            Decoded::Undecodable { why, .. } => panic!("{why:?}"),
+        };
+        self.decoded(plural).into_iter().map(object).collect()
+    }
+
+    /// Everything of a kind, as it is kept.
+    pub(crate) fn values(&self, plural: &str) -> Vec<Value> {
+        self.kept(plural).iter().map(Kept::to_value).collect()
+    }
+
+    fn kept(&self, plural: &str) -> Vec<Kept> {
         let prefix = format!("{plural}/");
         let state = self.lock();
         let of_kind = state.objects.iter().filter(|(key, _)| key.starts_with(&prefix));
-        of_kind.map(|(_, object)| object.decoded()).collect()
+        of_kind.map(|(_, object)| object.clone()).collect()
     }
 
     /// Names of all objects but Events, which are told at best once.
