@@ -4,6 +4,7 @@
 mod apply;
 mod discovery;
 mod eviction;
+mod kept;
 mod state;
 mod target;
 
@@ -11,14 +12,17 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use clap::{Args, FromArgMatches};
 use http::{Method, Request, Response, StatusCode};
-use kube::Client;
 use kube::client::Body;
+use kube::{Client, Resource};
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tower::service_fn;
 
 use crate::context::Context;
+use crate::decoding::Decoded;
 use crate::metrics::Metrics;
 use crate::settings::Settings;
+use kept::Kept;
 use state::State;
 use target::{Target, key, reason_of, status};
 
@@ -107,20 +111,45 @@ impl FakeApi {
     /// Changes an object, as somebody else would.
     pub(crate) fn edit(&self, key: &str, change: impl FnOnce(&mut Value)) {
         let mut state = self.lock();
-        let mut object = state.objects[key].clone();
+        let mut object = state.objects[key].to_value();
         change(&mut object);
         state.store(key, object);
     }
 
     pub(crate) fn get(&self, key: &str) -> Option<Value> {
-        self.lock().objects.get(key).cloned()
+        self.lock().objects.get(key).map(Kept::to_value)
     }
 
-    /// Everything of a kind.
-    pub(crate) fn list<K: serde::de::DeserializeOwned>(&self, plural: &str) -> Vec<K> {
+    /// Everything of a kind, as the cache would get it.
+    pub(crate) fn decoded<K>(&self, plural: &str) -> Vec<Arc<Decoded<K>>>
+    where
+        K: Resource<DynamicType = ()> + DeserializeOwned + Send + Sync + 'static,
+    {
+        self.kept(plural).iter().map(Kept::decoded).collect()
+    }
+
+    /// Everything of a kind, all of which can be decoded.
+    pub(crate) fn list<K>(&self, plural: &str) -> Vec<K>
+    where
+        K: Resource<DynamicType = ()> + DeserializeOwned + Clone + Send + Sync + 'static,
+    {
+        let object = |decoded: Arc<Decoded<K>>| match &*decoded {
+            Decoded::Object(object) => object.clone(),
+            Decoded::Undecodable { why, .. } => panic!("{why:?}"),
+        };
+        self.decoded(plural).into_iter().map(object).collect()
+    }
+
+    /// Everything of a kind, as it is kept.
+    pub(crate) fn values(&self, plural: &str) -> Vec<Value> {
+        self.kept(plural).iter().map(Kept::to_value).collect()
+    }
+
+    fn kept(&self, plural: &str) -> Vec<Kept> {
+        let prefix = format!("{plural}/");
         let state = self.lock();
-        let of_kind = state.objects.iter().filter(|(key, _)| key.starts_with(&format!("{plural}/")));
-        of_kind.map(|(_, object)| K::deserialize(object).unwrap()).collect()
+        let of_kind = state.objects.iter().filter(|(key, _)| key.starts_with(&prefix));
+        of_kind.map(|(_, object)| object.clone()).collect()
     }
 
     /// Names of all objects but Events, which are told at best once.
@@ -201,7 +230,7 @@ impl FakeApi {
                 !going && owners.is_some_and(|owners| owners.iter().all(|owner| !uids.contains(&owner["uid"])))
             };
             let found = state.objects.iter().find(|(_, object)| orphan(object));
-            let Some((key, object)) = found.map(|(key, object)| (key.clone(), object.clone())) else {
+            let Some((key, object)) = found.map(|(key, object)| (key.clone(), object.to_value())) else {
                 return;
             };
             state.delete(&key, object);

@@ -42,7 +42,7 @@ async fn turns(api: &FakeApi) {
 /// What is there, whoever was cut off.
 fn there(api: &FakeApi) -> Vec<Value> {
     let mut names: Vec<Value> = api.names().into_iter().map(Value::String).collect();
-    let objects: Vec<Value> = api.list("clusteraddons");
+    let objects: Vec<Value> = api.values("clusteraddons");
     names.extend(objects.iter().map(|object| json!([object["metadata"]["name"], object["spec"]])));
     names
 }

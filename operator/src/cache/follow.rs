@@ -164,7 +164,7 @@ mod tests {
     use kube::runtime::watcher::{self, Event};
     use parking_lot::Mutex;
     use plan::undecodable::Undecodable;
-    use serde_json::{Value, json};
+    use serde_json::json;
 
     use super::Follower;
     use crate::cache::{Cache, Watched};
@@ -262,11 +262,11 @@ mod tests {
         let listed = [Event::Init, Event::InitApply(host("h2", BAD)), Event::InitDone];
         let listed = stream::iter(listed.map(Ok::<_, watcher::Error>));
         follower(&ctx.cache.hosts).follow(listed, report).await;
-        let mut events = api.list::<Value>("events");
+        let mut events = api.values("events");
         while events.is_empty() {
             // Nothing waits for it.
             tokio::task::yield_now().await;
-            events = api.list("events");
+            events = api.values("events");
         }
         let told = &events[0];
         assert_eq!((&told["reason"], &told["type"]), (&json!("DecodingFailed"), &json!("Warning")));

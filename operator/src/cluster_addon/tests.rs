@@ -58,7 +58,7 @@ impl World {
 
     /// Each Job that has no Pod runs.
     fn runs_helm(&self) {
-        for job in self.api.list::<Value>("jobs") {
+        for job in self.api.values("jobs") {
             let name = job["metadata"]["name"].as_str().unwrap().to_owned();
             if self.api.get(&format!("pods/fleet/{name}")).is_some() {
                 continue;
@@ -80,7 +80,7 @@ impl World {
     }
 
     fn helm(&self, inputs: &Value) {
-        let revisions = self.theirs.list::<Value>("secrets");
+        let revisions = self.theirs.values("secrets");
         if inputs["verb"] == "Uninstall" {
             for revision in revisions {
                 self.theirs.remove(&format!("secrets/default/{}", revision["metadata"]["name"].as_str().unwrap()));
@@ -112,7 +112,7 @@ impl World {
     }
 
     fn count(&self, plural: &str) -> usize {
-        self.api.list::<Value>(plural).len()
+        self.api.values(plural).len()
     }
 
     fn object(&self) -> ClusterAddon {
@@ -203,7 +203,7 @@ async fn a_release_is_uninstalled_before_its_addon_goes() {
     };
     survives(going, |world| {
         assert_eq!((world.count("addons"), world.count("clusteraddons"), world.theirs.names().len()), (0, 0, 0));
-        let uninstalls = world.api.list::<Value>("jobs");
+        let uninstalls = world.api.values("jobs");
         let uninstalls =
             uninstalls.iter().filter(|job| job["metadata"]["name"].as_str().unwrap().starts_with("uninstall-"));
         assert_eq!(uninstalls.count(), 1);

@@ -8,12 +8,11 @@ mod undecodable;
 use std::sync::Arc;
 
 use crds::{ClusterDeployment, Host, Machine};
-use serde::Deserialize;
-use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::Observation;
 use crate::context::Context;
+use crate::decoding::Decoded;
 use crate::fake_api::{Cut, FakeApi};
 use crate::reconcile::{Reconcile, reconcile};
 use crate::remote::Key;
@@ -88,11 +87,12 @@ impl Controller {
 }
 
 /// What goes wrong is tried again by the next pass. Nobody comes to what cannot be decoded.
-async fn pass<R: Reconcile<Object: DeserializeOwned>>(ctx: &Arc<Context>, shown: &FakeApi, plural: &str) {
-    let objects = shown.list::<Value>(plural).into_iter().filter_map(|object| R::Object::deserialize(object).ok());
-    for object in objects {
-        // Boxed: the futures of all controllers in one are more than a test's stack takes.
-        let _ = Box::pin(reconcile::<R>(ctx.clone(), Arc::new(object))).await;
+async fn pass<R: Reconcile>(ctx: &Arc<Context>, shown: &FakeApi, plural: &str) {
+    for decoded in shown.decoded::<R::Object>(plural) {
+        if let Decoded::Object(object) = &*decoded {
+            // Boxed: the futures of all controllers in one are more than a test's stack takes.
+            let _ = Box::pin(reconcile::<R>(ctx.clone(), Arc::new(object.clone()))).await;
+        }
     }
 }
 

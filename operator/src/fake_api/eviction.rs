@@ -3,6 +3,7 @@
 use http::StatusCode;
 use serde_json::{Value, json};
 
+use super::kept::Kept;
 use super::state::State;
 use super::target::status;
 
@@ -27,12 +28,16 @@ impl State {
             let labels = budget["spec"]["selector"]["matchLabels"].as_object();
             labels.is_some_and(|labels| labels.iter().all(|(name, value)| pod["metadata"]["labels"][name] == *value))
         };
-        let of_pod = |(key, budget): &(&String, &mut Value)| key.starts_with(&prefix) && holds(budget);
-        let mut budgets: Vec<(&String, &mut Value)> = self.objects.iter_mut().filter(of_pod).collect();
+        let of_pod = |(key, budget): &(&String, &mut Kept)| key.starts_with(&prefix) && holds(budget);
+        let mut budgets: Vec<(&String, &mut Kept)> = self.objects.iter_mut().filter(of_pod).collect();
         match budgets.as_mut_slice() {
             [] => {}
             [(_, budget)] => match budget["status"]["disruptionsAllowed"].as_i64() {
-                Some(allowed @ 1..) => budget["status"]["disruptionsAllowed"] = json!(allowed - 1),
+                Some(allowed @ 1..) => {
+                    let mut granted = budget.to_value();
+                    granted["status"]["disruptionsAllowed"] = json!(allowed - 1);
+                    **budget = granted.into();
+                }
                 _ => {
                     let name = &budget["metadata"]["name"];
                     let cause = json!({ "reason": "DisruptionBudget", "message": format!("The disruption budget {name} needs 1 healthy pods and has 1 currently") });

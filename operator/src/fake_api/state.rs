@@ -7,13 +7,14 @@ use serde_json::{Value, json};
 
 use super::Cut;
 use super::apply;
+use super::kept::Kept;
 use super::target::{Target, key, status};
 
 /// All that the server keeps.
 #[derive(Clone, Default)]
 pub(super) struct State {
     /// By `<plural>/<namespace>/<name>`.
-    pub objects: BTreeMap<String, Value>,
+    pub objects: BTreeMap<String, Kept>,
     pub requests: Vec<String>,
     pub writes: usize,
     /// All requests.
@@ -47,7 +48,7 @@ impl State {
                 (Some(object), Some("log")) => {
                     (StatusCode::OK, Value::String(object["log"].as_str().unwrap_or("a log\n").to_owned()))
                 }
-                (Some(object), _) => (StatusCode::OK, object.clone()),
+                (Some(object), _) => (StatusCode::OK, object.to_value()),
                 (None, _) => {
                     let (code, mut answer) = status(404, "NotFound");
                     answer["details"] = json!({ "name": name, "kind": target.plural });
@@ -68,7 +69,7 @@ impl State {
             .objects
             .iter()
             .filter(|(key, object)| key.starts_with(&prefix) && selected(object, query))
-            .map(|(_, object)| object)
+            .map(|(_, object)| &**object)
             .skip(first)
             .collect();
         let metadata = match items.len() > limit {
@@ -82,7 +83,7 @@ impl State {
     pub fn write(&mut self, method: &Method, target: &Target<'_>, query: &str, body: Value) -> (StatusCode, Value) {
         let name = target.name.or(body["metadata"]["name"].as_str()).unwrap_or_default().to_owned();
         let key = key(target.plural, target.namespace, &name);
-        let old = self.objects.get(&key).cloned();
+        let old = self.objects.get(&key).map(Kept::to_value);
         if target.sub == Some("eviction") {
             return self.evict(&key, old, target.namespace, &body);
         }
@@ -141,7 +142,7 @@ impl State {
         let held = object["metadata"]["finalizers"].as_array().is_some_and(|held| !held.is_empty());
         match goes && !held {
             true => drop(self.objects.remove(key)),
-            false => drop(self.objects.insert(key.to_owned(), object.clone())),
+            false => drop(self.objects.insert(key.to_owned(), object.clone().into())),
         }
         object
     }

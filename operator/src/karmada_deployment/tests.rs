@@ -90,7 +90,7 @@ async fn deleting_a_plane_takes_all_of_it_from_the_host_wherever_the_operator_is
         world.passes(MANY).await;
         world.api.cut(None);
         world.passes(MANY).await;
-        assert!(world.api.list::<Value>("karmadadeployments").is_empty(), "{cut:?}: {}", world.message());
+        assert!(world.api.values("karmadadeployments").is_empty(), "{cut:?}: {}", world.message());
         let names = world.api.names();
         let left: Vec<_> = names.iter().filter(|name| name.contains("/karmada-system/")).collect();
         assert!(left.is_empty(), "{cut:?}: {left:?}");

@@ -55,7 +55,7 @@ async fn operators(api: &FakeApi, dies_at: Option<(usize, Cut)>) {
 /// One Machine becomes Ready, and the request is canceled or deleted.
 async fn life(api: &FakeApi, end: &str, dies_at: Option<(usize, Cut)>) {
     operators(api, dies_at).await;
-    let machines: Vec<Value> = api.list("machines");
+    let machines: Vec<Value> = api.values("machines");
     if let Some(name) = machines.first().and_then(|machine| machine["metadata"]["name"].as_str()) {
         api.edit(&format!("machines/fleet/{name}"), |machine| {
             machine["status"] = json!({ "conditions": [
@@ -75,7 +75,7 @@ async fn life(api: &FakeApi, end: &str, dies_at: Option<(usize, Cut)>) {
 
 /// Names of the Machines, whether they stay, and whether they are the request's.
 fn machines(api: &FakeApi) -> Vec<Value> {
-    let machines: Vec<Value> = api.list("machines");
+    let machines: Vec<Value> = api.values("machines");
     let told = |machine: &Value| {
         let metadata = &machine["metadata"];
         let of_request = metadata["labels"]["clusterwright.dev/machine-request"].clone();

@@ -46,7 +46,7 @@ async fn turns(api: &FakeApi) {
 
 /// Metadata of the Machines that stay what it is, whoever is cut off.
 fn machines(api: &FakeApi) -> Vec<Value> {
-    let machines: Vec<Value> = api.list("machines");
+    let machines: Vec<Value> = api.values("machines");
     let told = |machine: &Value| {
         let metadata = &machine["metadata"];
         json!([

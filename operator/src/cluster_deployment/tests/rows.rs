@@ -239,7 +239,7 @@ impl World {
             let holder = host.spec.claim_ref.map(|_| "claimed");
             (host.metadata.name.unwrap_or_default(), holder, host.spec.claim_epoch)
         });
-        let nodes = self.theirs.list::<Value>("nodes");
+        let nodes = self.theirs.values("nodes");
         Told {
             workers: self.workers(),
             machines: self.ours.list::<Machine>("machines").len(),

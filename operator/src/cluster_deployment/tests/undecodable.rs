@@ -1,5 +1,6 @@
 //! An object that cannot be decoded is not one that is gone: what is decided by it waits, and all else goes on.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crds::ClusterDeployment;
@@ -14,17 +15,28 @@ use crate::fake_api::FakeApi;
 
 /// Shows what can be decoded of a kind, and registers the rest.
 pub(super) fn show<K: Kind>(ctx: &Context, watched: &Watched<K>, api: &FakeApi, plural: &str) {
+    let all = api.decoded::<K>(plural);
     let mut objects = Vec::new();
     ctx.cache.undecodable.keep(&K::kind(&()), &[]);
-    for object in api.list::<Value>(plural) {
-        match serde_json::from_value::<Decoded<K>>(object).unwrap() {
+    for decoded in &all {
+        match &**decoded {
             Decoded::Object(object) => objects.push(object),
             Decoded::Undecodable { why, .. } => {
-                ctx.cache.undecodable.add(&why);
+                ctx.cache.undecodable.add(why);
             }
         }
     }
-    watched.fill(objects);
+    if !shows(watched, &objects) {
+        watched.fill(objects.into_iter().cloned().collect());
+    }
+}
+
+/// Whether these are shown already, as they are.
+fn shows<K: Kind>(watched: &Watched<K>, objects: &[&K]) -> bool {
+    let shown = watched.everywhere();
+    let version = |object: &K| (object.meta().uid.clone(), object.meta().resource_version.clone());
+    let shown: BTreeSet<_> = shown.iter().map(|object| version(object)).collect();
+    shown.len() == objects.len() && objects.iter().all(|object| shown.contains(&version(object)))
 }
 
 /// One look, and one pass of every object that can be decoded.

@@ -224,7 +224,7 @@ impl World {
     /// Members put tokens into the Secrets for them; Karmada says of each Cluster whether it reaches it.
     fn members_run(&self) {
         for member in self.members.values() {
-            for secret in member.list::<Value>("secrets") {
+            for secret in member.values("secrets") {
                 if secret["type"] == "kubernetes.io/service-account-token" && secret["data"].is_null() {
                     let token = STANDARD.encode(format!("token of {}", secret["metadata"]["name"]));
                     member.edit(&key_of("secrets", &secret), |secret| secret["data"]["token"] = json!(token));
@@ -292,7 +292,7 @@ fn name_cluster(api: &FakeApi, uid: &str) {
 
 /// Writes the statuses of all objects of a kind.
 fn show(api: &FakeApi, plural: &str, status: &dyn Fn(&Value) -> Value) {
-    for object in api.list::<Value>(plural) {
+    for object in api.values(plural) {
         let status = status(&object);
         if object["status"] != status {
             api.edit(&key_of(plural, &object), |object| object["status"] = status);

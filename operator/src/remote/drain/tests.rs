@@ -113,7 +113,7 @@ impl World {
 
     /// Pods that were asked to go are gone, and come back on the other node.
     fn kubelets(&self) {
-        for pod in self.theirs.list::<Value>("pods") {
+        for pod in self.theirs.values("pods") {
             if pod["metadata"]["deletionTimestamp"].is_string() {
                 let name = pod["metadata"]["name"].as_str().unwrap().to_owned();
                 self.theirs.edit(&format!("pods/shop/{name}"), |pod| {
@@ -126,7 +126,7 @@ impl World {
 
     /// Pods by name, with the node that they are on and how often they were made.
     fn pods(&self) -> Vec<String> {
-        let pods = self.theirs.list::<Value>("pods");
+        let pods = self.theirs.values("pods");
         let told = |pod: &Value| {
             let node = pod["spec"]["nodeName"].as_str().unwrap();
             format!("{} on {node}", pod["metadata"]["uid"].as_str().unwrap())
@@ -151,7 +151,7 @@ impl World {
 
     /// How often Events of a reason were told.
     fn events(&self, reason: &str) -> u64 {
-        let events = self.ours.list::<Value>("events");
+        let events = self.ours.values("events");
         let of_reason = events.iter().filter(|event| event["reason"] == reason);
         let times = |event: &Value| event["series"]["count"].as_u64().unwrap_or(1);
         of_reason.map(times).sum()
@@ -509,7 +509,7 @@ async fn hooks_of_a_machine_that_is_forgotten_are_told_before_it_is_gone() {
     reconcile::<Observation>(ctx, machine).await.unwrap();
     assert_eq!(world.ours.get(MACHINE), None);
     assert_eq!(world.events("PassedOver"), 1);
-    let events = world.ours.list::<Value>("events");
+    let events = world.ours.values("events");
     let told = events.iter().find(|event| event["reason"] == "PassedOver").unwrap();
     let note = told["note"].as_str().unwrap();
     assert!(note.starts_with("not played: hooks.beforeDrain, hooks.afterRemove; the machine was removed by"), "{note}");
