@@ -8,7 +8,7 @@ use crds::{Host, HostPool, MachineRequest, MachineSet};
 use jiff::Timestamp;
 use kube::ResourceExt;
 use kube::runtime::reflector::ObjectRef;
-use plan::host_pool::{Action, Observed, is_automatic, pool_name, selector_of_request, selector_of_set};
+use plan::host_pool::{Action, Observed, counts, is_automatic, pool_name, selector_of_request, selector_of_set};
 use tokio::task::JoinSet;
 
 use crate::cache::refs;
@@ -17,20 +17,23 @@ use crate::controller;
 use crate::error::Error;
 use crate::execute;
 use crate::reconcile::{PlanOf, Reconcile, now};
-use news::{News, counted};
+use news::{Concerns, HostNews, News};
 
 /// Starts the controller.
 pub fn spawn(ctx: &Arc<Context>, tasks: &mut JoinSet<()>) {
     let cache = &ctx.cache;
     let (of_host, of_set, of_request) = (ctx.clone(), ctx.clone(), ctx.clone());
-    let (hosts, sets, requests) = (News::default(), News::default(), News::default());
+    let (hosts, sets, requests) = (HostNews::default(), News::default(), News::default());
     let controller = controller::new(ctx, &cache.host_pools)
         .watches_shared_stream(cache.hosts.changes(), move |host: Arc<Host>| {
             let namespace = host.namespace().unwrap_or_default();
             let is_there = of_host.cache.hosts.get(&namespace, &host.name_any()).is_some();
-            let is_news = hosts.is_news(&*host, is_there.then(|| counted(&host)));
-            let pools = is_news.then(|| of_host.cache.host_pools.list(&namespace, |_| true));
-            controller::references(&pools.unwrap_or_default())
+            let pools = &of_host.cache.host_pools;
+            controller::references(&match hosts.concerns(&host, is_there) {
+                Concerns::None => Vec::new(),
+                Concerns::Selecting => pools.list(&namespace, |pool| counts(pool, &host)),
+                Concerns::All => pools.list(&namespace, |_| true),
+            })
         })
         .watches_shared_stream(cache.machine_sets.changes(), move |set: Arc<MachineSet>| {
             let namespace = set.namespace().unwrap_or_default();

@@ -79,6 +79,11 @@ pub const CASES: &[Case] = &[
         name: "cluster_deployment::plan, one cluster, running",
         build: |size| cluster_deployment(Shape { cluster_size: None, ..RUNNING }, size),
     },
+    Case { name: "host_pool::plan, clusters of 10, one pool for all", build: |size| host_pool(RUNNING, size) },
+    Case {
+        name: "host_pool::plan, clusters of 10, a selector each",
+        build: |size| host_pool(Shape { request: ", hostSelector: {matchLabels: {pool: CLUSTER}}", ..RUNNING }, size),
+    },
     Case { name: "host::host, spare", build: |size| host(CLAIMING, size) },
     Case { name: "host::host, claimed", build: |size| host(RUNNING, size) },
 ];
@@ -197,6 +202,19 @@ fn cluster_deployment(shape: Shape, size: usize) -> Result<Call, Box<dyn Error>>
             kubeconfig_authority: None,
             authorities: &plan::rotation::Authorities::default(),
         }));
+    }))
+}
+
+/// The pool of the last set.
+fn host_pool(shape: Shape, size: usize) -> Result<Call, Box<dyn Error>> {
+    let (fleet, now) = (fleet(shape, size)?, now()?);
+    let selector = plan::host_pool::selector_of_set(last(&fleet.sets)?).ok_or("the set names its Hosts")?;
+    let pool = plan::host_pool::automatic_pool("fleet", selector);
+    let sets: Vec<&MachineSet> = fleet.sets.iter().collect();
+    let hosts: Vec<&Host> = fleet.hosts.iter().collect();
+    Ok(Box::new(move || {
+        let observed = plan::host_pool::Observed { now, pool: &pool, hosts: &hosts, sets: &sets, requests: &[] };
+        black_box(plan::host_pool::plan(&observed));
     }))
 }
 

@@ -56,23 +56,26 @@ pub fn is_automatic(pool: &HostPool) -> bool {
 
 /// By its name, which follows from the selector: one that was edited since is nobody's.
 fn is_asked_for(observed: &Observed<'_>) -> bool {
-    let name = observed.pool.name();
-    let is_its = |selector: &crds::placement::HostSelector| pool_name(selector) == name;
+    let its = &observed.pool.spec.host_selector;
     let of_sets = observed.sets.iter().filter_map(|set| selector_of_set(set));
     let of_requests = observed.requests.iter().filter_map(|request| selector_of_request(request, observed.sets));
-    pool_name(&observed.pool.spec.host_selector) == name && of_sets.chain(of_requests).any(|selector| is_its(&selector))
+    pool_name(its) == observed.pool.name() && of_sets.chain(of_requests).any(|selector| selector == *its)
+}
+
+/// Whether the pool counts the Host.
+pub fn counts(pool: &HostPool, host: &Host) -> bool {
+    HostRequest { selector: Some(&pool.spec.host_selector), hosts: None, spread_by: &[] }.matches(host)
 }
 
 fn status(observed: &Observed<'_>) -> HostPoolStatus {
     let pool = observed.pool;
-    let request = HostRequest { selector: Some(&pool.spec.host_selector), hosts: None, spread_by: &[] };
     let mut status = HostPoolStatus {
         observed_generation: pool.metadata.generation,
         selector: Some(cut(selector::words(&pool.spec.host_selector))),
         ..HostPoolStatus::default()
     };
     let mut why: Vec<(String, String)> = Vec::new();
-    for host in observed.hosts.iter().filter(|host| request.matches(host)) {
+    for host in observed.hosts.iter().filter(|host| counts(pool, host)) {
         status.hosts += 1;
         let class = class(host);
         let counter = match &class {

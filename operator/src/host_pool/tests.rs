@@ -6,7 +6,7 @@ use crds::{Host, HostPool, MachineRequest, MachineSet};
 use serde_json::Value;
 
 use super::Observation;
-use super::news::{News, counted};
+use super::news::{Concerns, HostNews};
 use crate::fake_api::FakeApi;
 use crate::reconcile::reconcile;
 
@@ -69,10 +69,12 @@ async fn a_pool_of_the_operators_goes_when_nobody_asks_for_its_selector() {
 #[test]
 fn a_probe_that_changes_no_number_wakes_no_pool() {
     let host = |more: &str, probed: &str| -> Host { serde_yaml::from_str(&host("h1", more, probed)).unwrap() };
-    let news = News::default();
-    let is_news = |host: &Host| news.is_news(host, Some(counted(host)));
-    assert!(is_news(&host("", "2026-01-01T00:00:00Z")));
-    assert!(!is_news(&host("", "2026-01-01T00:10:00Z")));
-    assert!(is_news(&host(", unschedulable: true", "2026-01-01T00:10:00Z")));
-    assert!(news.is_news(&host("", "2026-01-01T00:10:00Z"), None::<u8>), "it is gone");
+    let news = HostNews::default();
+    assert_eq!(news.concerns(&host("", "2026-01-01T00:00:00Z"), true), Concerns::Selecting, "it is new");
+    assert_eq!(news.concerns(&host("", "2026-01-01T00:10:00Z"), true), Concerns::None);
+    let mut changed = host(", unschedulable: true", "2026-01-01T00:10:00Z");
+    assert_eq!(news.concerns(&changed, true), Concerns::Selecting);
+    changed.metadata.labels = Some([("zone".to_owned(), "b".to_owned())].into());
+    assert_eq!(news.concerns(&changed, true), Concerns::All, "pools that selected it count one less");
+    assert_eq!(news.concerns(&changed, false), Concerns::All, "it is gone");
 }

@@ -155,6 +155,11 @@ fn sentence(state: &ClusterState<'_>, round: &Round, blocker: Option<&Blocker>) 
         (None, Some(run)) if renewal.is_none() && upgrade.is_none() => format!("running; {}", describe(state, run)),
         (None, _) => "running".into(),
     };
+    // A worker that was tried beside the install is told beside it.
+    let joins = round.report(Area::Machines(Role::Worker)).filter(|report| {
+        state.installed.is_none() && report.severity != Severity::Progressing && report.message != first
+    });
+    let joins = joins.map(|report| report.message.clone());
     let renewal = renewal.map(|report| report.message.clone());
     let upgrade = upgrade.map(|report| report.message.clone());
     let closed = round.tokens.lost().map(|lost| lost.message.clone());
@@ -172,7 +177,7 @@ fn sentence(state: &ClusterState<'_>, round: &Round, blocker: Option<&Blocker>) 
     let is_renewed = |statement: &&Statement| statement.reason == Reason::RenewingCertificates;
     let ends = wrong(condition::CERTIFICATES_VALID).filter(|statement| !is_renewed(statement)).map(message);
     let rotation = wrong(condition::AUTHORITIES_ROTATED).map(message);
-    let rest = [renewal, upgrade, closed, repair, configuration, rotation, drift, etcd, ends, queue(round)]
+    let rest = [joins, renewal, upgrade, closed, repair, configuration, rotation, drift, etcd, ends, queue(round)]
         .into_iter()
         .flatten();
     std::iter::once(first).chain(rest).collect::<Vec<_>>().join("; ")

@@ -70,11 +70,7 @@ pub(super) fn next_attempt(
     cause: &Failure,
     at: Timestamp,
 ) -> String {
-    let how = if (cause.interrupted && cause.has_begun()) || cause.unreachable {
-        "goes on where it stopped"
-    } else {
-        "tried again"
-    };
+    let how = goes_on(cause);
     // One that came further, or could not even begin, is not counted against the limit.
     let which = if cause.unreachable || !cause.has_begun() || cause.waits_for_others() {
         String::new()
@@ -84,6 +80,15 @@ pub(super) fn next_attempt(
     };
     let Failure { reason, message, .. } = cause;
     format!("{failed} ({reason}): {message}; {how}{which} at {}", clock(at))
+}
+
+/// What the next attempt does.
+pub(super) fn goes_on(cause: &Failure) -> &'static str {
+    if (cause.interrupted && cause.has_begun()) || cause.unreachable {
+        "goes on where it stopped"
+    } else {
+        "tried again"
+    }
 }
 
 /// How a join that is to be tried again ended.

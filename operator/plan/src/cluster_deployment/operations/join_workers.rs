@@ -9,12 +9,12 @@ use jiff::Timestamp;
 
 use super::prepare_workers;
 use crate::Next;
-use crate::attempts::{Failure, RetryDecision};
+use crate::attempts::{self, Failure, Outcome, RetryDecision};
 use crate::cluster_deployment::action::Action;
 use crate::cluster_deployment::gathering::gathers;
 use crate::cluster_deployment::proposal::{Area, Proposal, Round, Severity};
 use crate::cluster_deployment::request::{Attempt, BATCH, Request, Target, brings_machines, describe};
-use crate::cluster_deployment::retrying::{failed_after, failed_to_join, next_attempt, retry};
+use crate::cluster_deployment::retrying::{failed_after, failed_to_join, goes_on, next_attempt, retry};
 use crate::cluster_deployment::state::{ClusterMachine, ClusterState};
 use crate::cluster_deployment::upgrade;
 use crate::hooks;
@@ -69,9 +69,24 @@ pub(super) fn propose(state: &ClusterState<'_>, _: &Round) -> Proposal {
 /// What there is to tell while no worker may join: between two attempts of the install beside which some were tried.
 fn tried_before(state: &ClusterState<'_>, joins: &Joins<'_>) -> Proposal {
     match (joins.later.as_slice(), joins.halted.as_slice()) {
-        ([], []) => Proposal::default(),
+        ([], []) => due_again(state, joins, "once the control plane is installed").unwrap_or_default(),
         _ => report(state, joins),
     }
+}
+
+/// What came of the last attempt of a worker whose next one is due: it may have ended long before it was seen.
+fn due_again(state: &ClusterState<'_>, joins: &Joins<'_>, when: &str) -> Option<Proposal> {
+    let tried = joins.due.iter().filter(|(attempt, _)| **attempt != Attempt::FIRST);
+    let (worker, cause) = tried.flat_map(|(_, targets)| targets).find_map(|(worker, _)| {
+        let last = attempts::tried(state.observed.runs, &[Intent::Join], worker.uid()).pop()?;
+        match last.outcome {
+            Outcome::Failed(cause) => Some((worker, cause)),
+            Outcome::UnderWay | Outcome::Succeeded | Outcome::Canceled | Outcome::Held => None,
+        }
+    })?;
+    let failed = failed_to_join(&worker.title(), &cause);
+    let message = format!("{failed} ({}): {}; {} {when}", cause.reason, cause.message, goes_on(&cause));
+    Some(Proposal::report(Area::Machines(Role::Worker), Reason::JoinFailed, message, Severity::Failing))
 }
 
 fn look<'a>(state: &ClusterState<'a>) -> Joins<'a> {
@@ -142,5 +157,5 @@ fn report(state: &ClusterState<'_>, joins: &Joins<'_>) -> Proposal {
         );
         return report(Reason::JoinFailed, message, Severity::Failing);
     }
-    Proposal::default()
+    due_again(state, joins, "now").unwrap_or_default()
 }

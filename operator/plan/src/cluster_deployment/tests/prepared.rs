@@ -88,6 +88,21 @@ fn a_join_that_fails_beside_the_install_is_reported_though_the_install_goes_on()
     tells_of_the_lost_join(&world);
 }
 
+#[test]
+fn a_join_whose_end_is_seen_late_beside_the_install_is_told_with_it_all_the_same() {
+    let mut world = proving(1, true);
+    let at = world.time();
+    with_intent(&mut world, Intent::Join).for_each(|join| lose(join, &at));
+    // The next attempt is due already when this one is looked at.
+    world.jump(jiff::SignedDuration::from_secs(60));
+    world.write_statuses();
+    let message = world.deployment.status.as_ref().unwrap().message.clone().unwrap();
+    for words in ["installing ", "h2", "was interrupted while it joined", "the Pod is gone", "goes on where it stopped"]
+    {
+        assert!(message.contains(words), "{words}: {message}");
+    }
+}
+
 /// The run was lost in this moment.
 fn lose(run: &mut PlaybookRun, at: &Time) {
     let status = run.status.get_or_insert_default();
