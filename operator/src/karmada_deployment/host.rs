@@ -10,7 +10,7 @@ use plan::karmada_deployment::names::{api_server_service, selector};
 use plan::karmada_deployment::removal::KINDS_OF_HOST;
 use plan::karmada_deployment::{Contact, Forbidden, HostFacts, HostSeen, Place, Wanted};
 
-use super::look::{list_all, states, there};
+use super::look::{listed, states, there};
 use crate::context::Context;
 use crate::objects::{Failure, Found, Objects, Server, within};
 use crate::remote::Key;
@@ -55,15 +55,16 @@ pub(super) async fn look(
             ctx.following.follow(object, Place::Host, objects).await;
             Contact::Made(seen)
         }
-        Err(failure) => contact(objects, failure).await,
+        Err(why) => Contact::Lost(why),
     }
 }
 
-async fn seen(objects: &Objects, object: &KarmadaDeployment, wanted: &[Wanted]) -> Result<HostSeen, Failure> {
+async fn seen(objects: &Objects, object: &KarmadaDeployment, wanted: &[Wanted]) -> Result<HostSeen, String> {
     let (namespace, selector) = (Some(object.spec.host_namespace.as_str()), selector(object));
-    let states = states(objects, &there(wanted, Place::Host)).await.map_err(Failure::Lost)?;
-    let listed = list_all(objects, &KINDS_OF_HOST, namespace, &selector).await?;
-    let pods = objects.list(("", "v1", "Pod"), namespace, &selector).await?;
+    let lost = |failure: Failure| failure.to_string();
+    let states = states(objects, &there(wanted, Place::Host)).await?;
+    let listed = listed(objects, &KINDS_OF_HOST, namespace, &selector).await?;
+    let pods = objects.list(("", "v1", "Pod"), namespace, &selector).await.map_err(lost)?;
     Ok(HostSeen { states, listed, pods })
 }
 

@@ -32,26 +32,16 @@ pub(super) fn there(wanted: &[Wanted], place: Place) -> Vec<(&AppliedObject, &Ma
     wanted.iter().filter(|one| one.place == place).map(|one| (&one.object, &one.manifest)).collect()
 }
 
-/// All objects of these kinds with these labels, in a namespace or in all of them. An error says why there are none.
+/// All objects of these kinds with these labels, in a namespace or in all of them.
 pub(super) async fn listed(
     objects: &Objects,
     kinds: &[Kind],
     namespace: Option<&str>,
     labels: &str,
 ) -> Result<Vec<Value>, String> {
-    list_all(objects, kinds, namespace, labels).await.map_err(|failure| failure.to_string())
-}
-
-/// The same, with the failure.
-pub(super) async fn list_all(
-    objects: &Objects,
-    kinds: &[Kind],
-    namespace: Option<&str>,
-    labels: &str,
-) -> Result<Vec<Value>, Failure> {
     let mut listed = Vec::new();
     for kind in kinds {
-        listed.extend(objects.list(*kind, namespace, labels).await?);
+        listed.extend(objects.list(*kind, namespace, labels).await.map_err(|failure| failure.to_string())?);
     }
     Ok(listed)
 }
