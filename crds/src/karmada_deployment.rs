@@ -82,8 +82,9 @@ pub struct KarmadaDeploymentSpec {
     /// The Cluster that carries the plane. Immutable. Default: the metadata cluster, where the operator runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host_cluster_ref: Option<LocalRef>,
-    /// The namespace of the host cluster in which the plane runs, which no other plane may have; it is made if it is
-    /// not there. An RFC 1123 label. Immutable. Default `karmada-system`.
+    /// The namespace of the host cluster in which the plane runs, which no other plane may have. On the metadata
+    /// cluster it must be there, and the operator have the rights of a host in it; elsewhere it is made if it is not
+    /// there. An RFC 1123 label. Immutable. Default `karmada-system`.
     #[serde(default = "default_namespace")]
     #[schemars(length(min = 1, max = 63), regex(pattern = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"))]
     #[x_kube(validation = Rule::new("!(self in ['default', 'kube-system', 'kube-public', 'kube-node-lease'])")

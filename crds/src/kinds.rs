@@ -1,4 +1,4 @@
-//! The kinds of the group: the lists from which everything follows that must know all of them.
+//! The kinds of the group: the list from which everything follows that must know all of them.
 
 /// Calls the macro of this name with the types of all kinds, in the order in which the documentation shows them.
 #[macro_export]
@@ -19,17 +19,7 @@ macro_rules! for_every_kind {
             $crate::EtcdBackupSchedule,
             $crate::EtcdRestore,
             $crate::Addon,
-            $crate::ClusterAddon
-        }
-    };
-}
-
-/// The same of kinds whose controllers are still being built: their types are tested like all others, and they are
-/// installed nowhere.
-#[macro_export]
-macro_rules! for_every_kind_to_come {
-    ($each:ident) => {
-        $each! {
+            $crate::ClusterAddon,
             $crate::KarmadaDeployment
         }
     };

@@ -7,7 +7,7 @@ pub use decodable::DATE_TIME;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::CustomResourceExt;
 
-use crate::{for_every_kind, for_every_kind_to_come};
+use crate::for_every_kind;
 
 mod meanings;
 
@@ -31,15 +31,7 @@ macro_rules! definitions {
 
 /// Every CustomResourceDefinition of the group.
 pub fn all() -> Vec<CustomResourceDefinition> {
-    complete(for_every_kind!(definitions))
-}
-
-/// Those of kinds to come, which are not installed.
-pub fn to_come() -> Vec<CustomResourceDefinition> {
-    complete(for_every_kind_to_come!(definitions))
-}
-
-fn complete(mut definitions: Vec<CustomResourceDefinition>) -> Vec<CustomResourceDefinition> {
+    let mut definitions = for_every_kind!(definitions);
     let meanings = meanings::all();
     for version in definitions.iter_mut().flat_map(|definition| &mut definition.spec.versions) {
         let schema = version.schema.as_mut();

@@ -13,6 +13,8 @@ pub const NODE_DRAIN_FIELD_MANAGER: &str = "clusterwright-drain";
 pub const ADDON_FIELD_MANAGER: &str = "clusterwright-addon";
 /// Field manager of what Karmada control planes consist of: on their host clusters, and in themselves.
 pub const KARMADA_FIELD_MANAGER: &str = "clusterwright-karmada";
+/// The ClusterRole with the rights that the operator needs in the namespace of a Karmada plane on its host cluster.
+pub const KARMADA_HOST_ROLE: &str = "clusterwright-karmada-host";
 /// Field manager of the manifests that runs apply to a cluster.
 pub const RUN_FIELD_MANAGER: &str = "clusterwright";
 /// Field manager of the executor's writes.

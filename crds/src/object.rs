@@ -4,7 +4,7 @@
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use kube::Resource;
 
-use crate::{conditions, for_every_kind, for_every_kind_to_come};
+use crate::{conditions, for_every_kind};
 
 /// An object's metadata, read as it is on all objects that come from the API.
 pub trait ObjectExt {
@@ -94,4 +94,3 @@ macro_rules! with_conditions {
 }
 
 for_every_kind!(with_conditions);
-for_every_kind_to_come!(with_conditions);

@@ -38,17 +38,12 @@ pub use register::Register;
 pub use source::Source;
 pub use watched::Watched;
 
-/// One row for each kind that is watched: its field, its type, and the label that narrows the watch. The last ones are
-/// kinds to come: each is watched where a controller follows it, which none does of an operator that is shipped.
+/// One row for each kind that is watched: its field, its type, and the label that narrows the watch.
 macro_rules! watched_kinds {
-    (
-        here { $($(#[$doc:meta])* $field:ident: $kind:ty $(, $label:expr)?;)+ }
-        to come { $($(#[$later_doc:meta])* $later:ident: $later_kind:ty;)* }
-    ) => {
+    ($($(#[$doc:meta])* $field:ident: $kind:ty $(, $label:expr)?;)+) => {
         /// The kinds that are watched. Reads may be behind: what cannot be undone is decided by the API.
         pub struct Cache {
             $($(#[$doc])* pub $field: Watched<$kind>,)+
-            $($(#[$later_doc])* pub $later: Watched<$later_kind>,)*
             /// What is watched and cannot be decoded.
             pub undecodable: Arc<Register>,
             kept: Kept<Shares>,
@@ -60,7 +55,6 @@ macro_rules! watched_kinds {
                 let undecodable = Arc::<Register>::default();
                 Self {
                     $($field: Watched::new(&undecodable),)+
-                    $($later: Watched::new(&undecodable),)*
                     undecodable,
                     kept: Kept::default(),
                     listed: OnceCell::new(),
@@ -70,24 +64,17 @@ macro_rules! watched_kinds {
             /// Starts the watches.
             pub(crate) fn follow(&self, source: &Source, tasks: &mut JoinSet<()>) {
                 $(self.$field.follow(source, config()$(.labels($label))?, tasks);)+
-                $(if self.$later.is_followed() {
-                    self.$later.follow(source, config(), tasks);
-                })*
             }
 
             /// Nothing of any kind was seen.
             #[cfg(test)]
             pub(crate) fn fill_with_nothing(&self) {
                 $(self.$field.fill(Vec::new());)+
-                $(self.$later.fill(Vec::new());)*
             }
 
             async fn list_all(&self) {
                 // A store whose writer is gone never becomes ready: the program is stopping then.
                 $(let _ = self.$field.store().wait_until_ready().await;)+
-                $(if self.$later.is_followed() {
-                    let _ = self.$later.store().wait_until_ready().await;
-                })*
             }
         }
     };
@@ -102,46 +89,42 @@ fn config() -> Config {
 }
 
 watched_kinds! {
-    here {
-        /// Addons.
-        addons: Addon;
-        /// ClusterAddons.
-        cluster_addons: ClusterAddon;
-        /// Clusters.
-        clusters: Cluster;
-        /// ClusterDeployments.
-        cluster_deployments: ClusterDeployment;
-        /// Hosts.
-        hosts: Host;
-        /// HostPools.
-        host_pools: HostPool;
-        /// Machines.
-        machines: Machine;
-        /// MachineRequests.
-        machine_requests: MachineRequest;
-        /// MachineSets.
-        machine_sets: MachineSet;
-        /// PlaybookRuns.
-        runs: PlaybookRun;
-        /// RemediationPolicies.
-        policies: RemediationPolicy;
-        /// BackupStorages.
-        backup_storages: BackupStorage;
-        /// EtcdBackups.
-        etcd_backups: EtcdBackup;
-        /// EtcdBackupSchedules.
-        etcd_backup_schedules: EtcdBackupSchedule;
-        /// EtcdRestores.
-        etcd_restores: EtcdRestore;
-        /// Jobs of runs.
-        jobs: Job, label::RUN;
-        /// Pods of runs.
-        pods: Pod, label::RUN;
-    }
-    to come {
-        /// KarmadaDeployments.
-        karmada_deployments: KarmadaDeployment;
-    }
+    /// Addons.
+    addons: Addon;
+    /// ClusterAddons.
+    cluster_addons: ClusterAddon;
+    /// Clusters.
+    clusters: Cluster;
+    /// ClusterDeployments.
+    cluster_deployments: ClusterDeployment;
+    /// Hosts.
+    hosts: Host;
+    /// HostPools.
+    host_pools: HostPool;
+    /// KarmadaDeployments.
+    karmada_deployments: KarmadaDeployment;
+    /// Machines.
+    machines: Machine;
+    /// MachineRequests.
+    machine_requests: MachineRequest;
+    /// MachineSets.
+    machine_sets: MachineSet;
+    /// PlaybookRuns.
+    runs: PlaybookRun;
+    /// RemediationPolicies.
+    policies: RemediationPolicy;
+    /// BackupStorages.
+    backup_storages: BackupStorage;
+    /// EtcdBackups.
+    etcd_backups: EtcdBackup;
+    /// EtcdBackupSchedules.
+    etcd_backup_schedules: EtcdBackupSchedule;
+    /// EtcdRestores.
+    etcd_restores: EtcdRestore;
+    /// Jobs of runs.
+    jobs: Job, label::RUN;
+    /// Pods of runs.
+    pods: Pod, label::RUN;
 }
 
 impl Cache {

@@ -126,7 +126,7 @@ impl Reconcile for Observation {
         let (definitions, wanted) = wanted_of(ctx, &object, &secrets).await?;
         let host = match (&on_host, &facts) {
             (None, _) => Contact::NotMade,
-            (Some(_), Err(why)) => Contact::Lost(why.clone()),
+            (Some(_), Err(contact)) => contact.clone(),
             (Some(objects), Ok(_)) => host::look(ctx, objects, &object, &wanted).await,
         };
         let plane = match in_plane.as_ref().filter(|_| !is_deleting) {

@@ -168,6 +168,7 @@ fn spawn_controllers(ctx: &Arc<Context>, tasks: &mut JoinSet<()>) {
     etcd_restore::spawn(ctx, tasks);
     host::spawn(ctx, tasks);
     host_pool::spawn(ctx, tasks);
+    karmada_deployment::spawn(ctx, tasks);
     machine::spawn(ctx, tasks);
     machine_request::spawn(ctx, tasks);
     machine_set::spawn(ctx, tasks);

@@ -47,6 +47,9 @@ pub(crate) enum Failure {
     /// The API server has said no.
     #[error("{0}")]
     Refused(String),
+    /// It has said no for want of a right, or, to a write, by its admission.
+    #[error("{0}")]
+    Forbidden(String),
 }
 
 impl Failure {
@@ -182,7 +185,7 @@ impl Objects {
         match self.patch(object, manifest, params).await {
             Ok(live) => Ok(State::There { live: Box::new(live), trial: Trial::Same }),
             Err(Failure::Conflicts(conflicts)) => Ok(State::Conflicting(conflicts)),
-            Err(Failure::Refused(why)) => Ok(State::Refused(why)),
+            Err(Failure::Refused(why) | Failure::Forbidden(why)) => Ok(State::Refused(why)),
             Err(Failure::Lost(why)) => Err(Failure::lost(&format!("apply {object}"), why)),
         }
     }
@@ -282,8 +285,10 @@ fn refusal(status: &Status) -> Failure {
     let conflicts = causes.filter(|cause| cause.reason == "FieldManagerConflict");
     let conflicts: Vec<FieldConflict> =
         conflicts.map(|cause| FieldConflict::new(&cause.message, &cause.field)).collect();
-    match conflicts.is_empty() {
-        true => Failure::Refused(format!("{} ({} {})", status.message, status.code, status.reason)),
-        false => Failure::Conflicts(conflicts),
+    let message = || format!("{} ({} {})", status.message, status.code, status.reason);
+    match (conflicts.is_empty(), status.code) {
+        (false, _) => Failure::Conflicts(conflicts),
+        (true, 403) => Failure::Forbidden(message()),
+        (true, _) => Failure::Refused(message()),
     }
 }

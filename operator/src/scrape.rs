@@ -30,6 +30,7 @@ pub(crate) async fn metrics(State(ctx): State<Arc<Context>>) -> Response {
         machines: ctx.cache.machines.store().state(),
         hosts: ctx.cache.hosts.store().state(),
         deployments: ctx.cache.cluster_deployments.store().state(),
+        planes: ctx.cache.karmada_deployments.store().state(),
         clusters: ctx.cache.clusters.store().state(),
         backups: ctx.cache.etcd_backups.store().state(),
     };

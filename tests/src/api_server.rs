@@ -124,7 +124,7 @@ impl ApiServer {
 
     async fn install(&self) -> Result<()> {
         self.answers().await?;
-        self.define(crds::manifests::all().into_iter().chain(crds::manifests::to_come()).collect()).await
+        self.define(crds::manifests::all()).await
     }
 
     /// Installs these definitions, and waits until what they define is served.
@@ -219,7 +219,7 @@ impl ApiServer {
         Ok(kubeconfig.to_string())
     }
 
-    /// What the users of [`ApiServer::kubeconfig`] have asked for so far.
+    /// What the users of [`ApiServer::kubeconfig`], and ServiceAccounts, have asked for so far.
     pub fn audit(&self) -> Result<Vec<crate::audit::Request>> {
         crate::audit::read(self.processes.directory.path())
     }
@@ -307,7 +307,10 @@ impl Processes {
         std::fs::write(path.join("token"), &token)?;
         let policy = serde_json::json!({
             "apiVersion": "audit.k8s.io/v1", "kind": "Policy", "omitStages": ["RequestReceived"],
-            "rules": [{"level": "Metadata", "users": AUDITED}, {"level": "None"}],
+            "rules": [
+                {"level": "Metadata", "users": AUDITED}, {"level": "Metadata", "userGroups": ["system:serviceaccounts"]},
+                {"level": "None"},
+            ],
         });
         std::fs::write(path.join("audit-policy.json"), policy.to_string())?;
 
@@ -359,6 +362,8 @@ impl Processes {
                 ("service-account-signing-key-file", "sa.key".into()),
                 ("service-cluster-ip-range", "10.0.0.0/24".into()),
                 ("authorization-mode", "RBAC".into()),
+                // An owner that is held up by what it owns is a right, as it is in the lab.
+                ("enable-admission-plugins", "OwnerReferencesPermissionEnforcement".into()),
                 ("endpoint-reconciler-type", "none".into()),
             ],
         )

@@ -26,17 +26,20 @@ const ACCOUNT: &str = "clusterwright-operator";
 const ERRANDS: &str = "rights";
 
 /// Rights that no request asks for, or only a rare fault needs: verb, resource, and why it is granted nevertheless.
-const EXCEPTIONS: [(&str, &str, &str); 12] = [
+const EXCEPTIONS: [(&str, &str, &str); 15] = [
     ("delete", "clusters", REBUILD),
     ("delete", "etcdbackups", SCHEDULES),
     ("patch", "etcdbackups", REMOVALS),
     ("get", "etcdbackupschedules", SCHEDULES),
     ("get", "clusteraddons", ADDONS),
+    ("get", "karmadadeployments", PLANES),
+    ("patch", "karmadadeployments", PLANES),
     ("update", "addons/finalizers", OWNERS),
     ("update", "backupstorages/finalizers", OWNERS),
     ("update", "clusterdeployments/finalizers", OWNERS),
     ("update", "etcdbackups/finalizers", OWNERS),
     ("update", "etcdrestores/finalizers", OWNERS),
+    ("update", "karmadadeployments/finalizers", PLANES),
     ("update", "machinesets/finalizers", OWNERS),
     ("update", "playbookruns/finalizers", OWNERS),
 ];
@@ -50,6 +53,8 @@ const SCHEDULES: &str = "asked for when a schedule keeps a backup no longer, and
 const REMOVALS: &str = "asked for when an EtcdBackup with `deletionPolicy: Delete` begins, and when it is deleted: those of \
                         the lab have `Retain`";
 const ADDONS: &str = "asked for before anything is applied to a cluster, and that of the errand does not answer";
+const PLANES: &str = "asked for once the host of a Karmada plane answers, and that of the errand does not: the test of Karmada's \
+                      planes runs with these roles";
 const OWNERS: &str = "asked for by the admission plugin OwnerReferencesPermissionEnforcement, which is on in the lab: without \
                       it, making what these own is refused, and this test fails by that";
 
@@ -85,7 +90,7 @@ async fn judge_until_right(lab: &Lab, client: &Client) -> Result<()> {
 
 /// What needs no machine, and happens in other tests by chance only: a Pod that a quota forbids, a Job that goes before
 /// it had one, a worker set that is taken away, a history that is too long, a Host whose Machine is gone, a
-/// RemediationPolicy, an Addon.
+/// RemediationPolicy, an Addon, a Karmada plane whose host does not answer.
 async fn errands(client: &Client) -> Result<()> {
     let run = |name: &str| {
         json!({
@@ -181,6 +186,15 @@ async fn errands(client: &Client) -> Result<()> {
             "spec": {
                 "clusterRef": {"name": "elsewhere"},
                 "source": {"manifests": {"from": [{"configMapRef": {"name": "errand"}}]}},
+            },
+        }),
+        json!({
+            "apiVersion": "clusterwright.dev/v1alpha1", "kind": "KarmadaDeployment",
+            "metadata": {"name": "errand-plane", "namespace": ERRANDS},
+            "spec": {
+                "version": "1.18.2", "hostClusterRef": {"name": "elsewhere"},
+                "crds": {"bundle": {"url": "https://192.0.2.1"}},
+                "apiServer": {"serviceType": "NodePort", "loadBalancerApiserverIp": "192.0.2.1"},
             },
         }),
         run("first"),

@@ -293,7 +293,7 @@ reasons! {
     ClusterPaused Warning [READY REMEDIATION]
         "The cluster is paused: no machine is repaired."
         "Set `spec.paused: false`.";
-    ClusterUnreachable Warning [APPLIED CONTROL_PLANE_READY DELETING DRAINED ETCD_READY HEALTHY NODE_READY READY REMEDIATION UP_TO_DATE WORKERS_READY]
+    ClusterUnreachable Warning [APPLIED CONTROL_PLANE_READY DELETING DRAINED ETCD_READY HEALTHY MEMBERS_READY NODE_READY READY REMEDIATION UP_TO_DATE WORKERS_READY]
         "The cluster's API does not answer."
         "See the `Cluster` object; its condition `Reachable` says why.";
     ClustersFailed Warning [READY]
@@ -590,6 +590,9 @@ reasons! {
     Held Progressing [PAUSED]
         "The cluster is paused, and its run waits between two steps."
         "Set `spec.paused: false` to go on.";
+    HostForbidden Warning [API_SERVER_READY COMPONENTS_READY DELETING ETCD_READY READY UP_TO_DATE]
+        "The host of a Karmada control plane does not let the operator use the plane's namespace, or it is not there."
+        "On the metadata cluster, name the namespace in `karmada.hostNamespaces` of the chart, or run the command of the message; on another host, give the user of its Cluster's kubeconfig the rights of the ClusterRole `clusterwright-karmada-host`.";
     HostKeyChanged Warning [FAILED HOST_KEY_VERIFIED REACHABLE READY]
         "The machine shows another host key than the pinned one."
         "If the machine was made anew, correct `Host.spec.ssh.hostKeys`; if not, find out who answers.";

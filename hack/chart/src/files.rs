@@ -9,15 +9,18 @@ use anyhow::{Context, Result};
 use crate::template::{definition, template};
 
 /// Files of the kustomization, and the templates that they become.
-const TEMPLATES: [(&str, &str); 11] = [
-    ("admission/clusterdeployment.yaml", "admission-clusterdeployment.yaml"),
+const TEMPLATES: [(&str, &str); 14] = [
+    ("admission/deletion-protection.yaml", "admission-deletion-protection.yaml"),
     ("admission/host.yaml", "admission-host.yaml"),
+    ("components/karmada/host.yaml", "karmada-host.yaml"),
+    ("components/karmada/identity.yaml", "karmada-identity.yaml"),
     ("components/monitoring/alerts.yaml", "alerts.yaml"),
     ("components/monitoring/service-monitor.yaml", "service-monitor.yaml"),
     ("components/network-policy/executors.yaml", "network-policy-executors.yaml"),
     ("components/network-policy/operator.yaml", "network-policy-operator.yaml"),
     ("components/secure-metrics/rbac.yaml", "rbac-metrics.yaml"),
     ("deployment.yaml", "deployment.yaml"),
+    ("rbac/karmada.yaml", "rbac-karmada.yaml"),
     ("rbac/operator.yaml", "rbac-operator.yaml"),
     ("rbac/people.yaml", "rbac-people.yaml"),
     ("service.yaml", "service.yaml"),

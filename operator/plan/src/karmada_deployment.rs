@@ -23,6 +23,7 @@ mod release;
 pub mod removal;
 mod spec_problem;
 mod status;
+mod unseen;
 mod wanted;
 
 use crds::names::{finalizer, pki_secret};
@@ -34,7 +35,7 @@ use crate::message::count;
 use crate::{Next, Plan};
 pub use action::{Action, Planned};
 pub use component::Component;
-pub use contact::Contact;
+pub use contact::{Contact, Forbidden};
 pub use deletion::members_are_seen;
 pub use endpoint::endpoint;
 pub use leaves::{LeafWanted, leaves};
@@ -42,9 +43,10 @@ pub use material::{Files, Material, Source, sources};
 pub use observed::{HostFacts, HostSeen, Observed, PlaneSeen};
 pub use own_cluster::is_cluster_of;
 pub use place::{Manifest, Place, Stage, Wanted};
-use progress::{StageReport, progress, unreachable};
+use progress::{StageReport, progress};
 pub use release::{DEFINITIONS, RELEASES, Release};
 use status::Found;
+use unseen::unseen;
 pub use wanted::wanted;
 
 /// How often a plane at rest is compared with what is wanted, in seconds.
@@ -141,10 +143,8 @@ fn work(observed: &Observed<'_>, wanted: &[Wanted], reports: &[StageReport]) -> 
     if let Some(problem) = spec_problem::find(observed) {
         return Work::stopped(problem);
     }
-    match observed.host {
-        Contact::Made(_) => {}
-        Contact::Lost(why) => return Work::stopped(unreachable(observed, Place::Host, Some(why))),
-        Contact::NotMade => return Work::stopped(unreachable(observed, Place::Host, None)),
+    if let Err(why) = observed.host.look() {
+        return Work::stopped(unseen(observed, Place::Host, why));
     }
     if !object.has_finalizer(finalizer::KARMADA) {
         return Work::first(Action::AddFinalizer, "beginning");

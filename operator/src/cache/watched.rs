@@ -88,11 +88,6 @@ impl<K: Kind> Watched<K> {
         receiver
     }
 
-    /// Whether somebody follows its changes.
-    pub(super) fn is_followed(&self) -> bool {
-        !self.subscribers.lock().is_empty()
-    }
-
     /// Makes these the objects that were last seen.
     #[cfg(test)]
     pub(crate) fn fill(&self, objects: Vec<K>) {

@@ -3,13 +3,16 @@
 use crds::cluster_addon::AppliedObject;
 use crds::names::KARMADA_FIELD_MANAGER;
 use crds::{KarmadaDeployment, ObjectExt};
+use k8s_openapi::api::authentication::v1::SelfSubjectReview;
+use kube::Api;
+use kube::api::PostParams;
 use plan::karmada_deployment::names::{api_server_service, selector};
 use plan::karmada_deployment::removal::KINDS_OF_HOST;
-use plan::karmada_deployment::{Contact, HostFacts, HostSeen, Place, Wanted};
+use plan::karmada_deployment::{Contact, Forbidden, HostFacts, HostSeen, Place, Wanted};
 
 use super::look::{listed, states, there};
 use crate::context::Context;
-use crate::objects::{Failure, Found, Objects, Server};
+use crate::objects::{Failure, Found, Objects, Server, within};
 use crate::remote::Key;
 
 /// The objects of the host cluster; none: there is no contact with it.
@@ -24,8 +27,8 @@ pub(super) fn objects(ctx: &Context, object: &KarmadaDeployment) -> Option<Objec
     Some(Objects::new(client, server, ctx.kinds.clone(), KARMADA_FIELD_MANAGER))
 }
 
-/// What it says of how the API server is reached; an error says why it says nothing.
-pub(super) async fn facts(objects: &Objects, object: &KarmadaDeployment) -> Result<HostFacts, String> {
+/// What it says of how the API server is reached; an error is the contact that there is instead.
+pub(super) async fn facts(objects: &Objects, object: &KarmadaDeployment) -> Result<HostFacts, Contact<HostSeen>> {
     let service = AppliedObject {
         group: String::new(),
         version: "v1".to_owned(),
@@ -36,7 +39,7 @@ pub(super) async fn facts(objects: &Objects, object: &KarmadaDeployment) -> Resu
     match objects.get(&service).await {
         Ok(Found::Object(service)) => Ok(HostFacts { service: Some(*service) }),
         Ok(Found::Nothing | Found::NoKind) => Ok(HostFacts::default()),
-        Err(failure) => Err(failure.to_string()),
+        Err(failure) => Err(contact(objects, failure).await),
     }
 }
 
@@ -63,4 +66,19 @@ async fn seen(objects: &Objects, object: &KarmadaDeployment, wanted: &[Wanted]) 
     let listed = listed(objects, &KINDS_OF_HOST, namespace, &selector).await?;
     let pods = objects.list(("", "v1", "Pod"), namespace, &selector).await.map_err(lost)?;
     Ok(HostSeen { states, listed, pods })
+}
+
+/// What contact there is after a read that failed: for want of a right, the user is asked for who lacks it.
+async fn contact(objects: &Objects, failure: Failure) -> Contact<HostSeen> {
+    match failure {
+        Failure::Forbidden(message) => Contact::Forbidden(Forbidden { user: user(objects).await, message }),
+        failure => Contact::Lost(failure.to_string()),
+    }
+}
+
+/// Whom the API server takes the operator for; everybody may ask that of himself.
+async fn user(objects: &Objects) -> Option<String> {
+    let api: Api<SelfSubjectReview> = Api::all(objects.client());
+    let review = within(api.create(&PostParams::default(), &SelfSubjectReview::default())).await.ok()?;
+    review.status?.user_info?.username
 }

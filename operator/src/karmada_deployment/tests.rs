@@ -77,6 +77,21 @@ async fn a_host_that_is_dead_is_said_while_nothing_is_lost_and_it_goes_on_when_i
 }
 
 #[tokio::test]
+async fn a_host_that_forbids_to_look_is_said_to_and_nothing_is_written_until_it_allows_it() {
+    let world = World::new().await;
+    world.api.refuse("GET services/karmada-system", usize::MAX, 403, Value::Null);
+    world.api.refuse("POST selfsubjectreviews", usize::MAX, 500, Value::Null);
+    let names = world.names();
+    world.passes(4).await;
+    let ready = world.object().condition("Ready").cloned().unwrap();
+    assert_eq!((ready.status.as_str(), ready.reason.as_str()), ("Unknown", Reason::HostForbidden.as_str()));
+    assert_eq!(world.names(), names);
+    world.api.heal();
+    world.passes(MANY).await;
+    assert!(world.object().is_true("Ready"), "{}", world.message());
+}
+
+#[tokio::test]
 async fn deleting_a_plane_takes_all_of_it_from_the_host_wherever_the_operator_is_cut_off() {
     let whole = World::new().await;
     whole.passes(MANY).await;

@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicU64;
 
 use crds::certificates::{Renewer, renewer};
 use crds::names::condition;
-use crds::{Cluster, ClusterDeployment, EtcdBackup, Host, Machine, ObjectExt, conditions};
+use crds::{Cluster, ClusterDeployment, Conditions, EtcdBackup, Host, KarmadaDeployment, Machine, ObjectExt};
 use jiff::Timestamp;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::family::Family;
@@ -53,6 +53,8 @@ pub struct Objects {
     pub hosts: Vec<Arc<Host>>,
     /// ClusterDeployments.
     pub deployments: Vec<Arc<ClusterDeployment>>,
+    /// KarmadaDeployments.
+    pub planes: Vec<Arc<KarmadaDeployment>>,
     /// Clusters.
     pub clusters: Vec<Arc<Cluster>>,
     /// EtcdBackups.
@@ -65,6 +67,7 @@ pub(super) struct Gauges {
     machines: Family<Phase, Gauge>,
     hosts: Family<HostsOf, Gauge>,
     deployments: Family<Ready, Gauge>,
+    planes: Family<Ready, Gauge>,
     certificate_days: Family<Named, Gauge<f64, AtomicU64>>,
     certificate_ends: Family<NamedCertificate, Gauge>,
     last_backup: Family<Named, Gauge>,
@@ -119,6 +122,7 @@ impl Gauges {
             "ClusterDeployments, by their condition Ready",
             self.deployments.clone(),
         );
+        registry.register("karmada_deployments", "KarmadaDeployments, by their condition Ready", self.planes.clone());
         registry.register(
             "certificate_days_left",
             "Days until a cluster's first certificate ends, negative since then",
@@ -144,14 +148,10 @@ impl Gauges {
             namespace: host.namespace().to_owned(),
             phase: phase_of(host.status.as_ref().and_then(|status| status.phase)),
         });
-        let deployments = objects.deployments.iter().map(|deployment| {
-            let status = deployment.status.as_ref();
-            let ready = status.and_then(|status| conditions::find(&status.conditions, condition::READY));
-            ready.map_or_else(|| "Unknown".into(), |ready| ready.status.clone())
-        });
         count(&self.machines, machines.map(|phase| Phase { phase }));
         count(&self.hosts, hosts);
-        count(&self.deployments, deployments.map(|ready| Ready { ready }));
+        count(&self.deployments, objects.deployments.iter().map(|deployment| ready(&**deployment)));
+        count(&self.planes, objects.planes.iter().map(|plane| ready(&**plane)));
         self.set_certificates(objects, now);
         self.set_last_backups(objects);
         self.etcd.set(&objects.deployments);
@@ -201,6 +201,12 @@ impl Gauges {
 /// When a backup was completed, in seconds since 1970, if it is good.
 fn completed(backup: &EtcdBackup) -> Option<i64> {
     Some(backup.good()?.completed_at.0.as_second())
+}
+
+/// What its condition Ready says; nobody knows of an object that no controller has seen yet.
+fn ready(object: &impl Conditions) -> Ready {
+    let ready = object.condition(condition::READY);
+    Ready { ready: ready.map_or_else(|| "Unknown".into(), |ready| ready.status.clone()) }
 }
 
 /// A phase's name; an object that no controller has seen yet is pending.
@@ -262,6 +268,7 @@ mod tests {
             machines: Vec::new(),
             hosts: vec![host("Available"), host("Claimed"), host("Available")],
             deployments: vec![deployment("True"), deployment("False")],
+            planes: vec![object("KarmadaDeployment", "version: 1.18.2, crds: {bundle: {url: 'https://b'}}", "")],
             clusters: vec![cluster(&["2026-03-01T00:00:00Z", "2026-01-03T12:00:00Z"]), cluster(&[])],
             backups: vec![
                 backup("a", "Succeeded", "2026-01-01T00:00:00Z"),
@@ -284,6 +291,7 @@ mod tests {
             "hosts{namespace=\"\",phase=\"Claimed\"} 1",
             "cluster_deployments{ready=\"True\"} 1",
             "cluster_deployments{ready=\"False\"} 1",
+            "karmada_deployments{ready=\"Unknown\"} 1",
             "certificate_days_left{namespace=\"\",cluster=\"a\"} 2.5",
             "certificate_expiration_timestamp_seconds{namespace=\"\",cluster=\"a\",certificate=\"apiserver\"}",
             "etcd_db_size_bytes{namespace=\"\",cluster=\"a\"} 3000",

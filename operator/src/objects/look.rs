@@ -29,7 +29,7 @@ pub(crate) async fn state(
         Ok(_) => Trial::Differs,
         Err(Failure::Conflicts(conflicts)) => Trial::Conflicts(conflicts),
         Err(Failure::Refused(why)) if why.contains("does not support dry run") => Trial::Unknown,
-        Err(Failure::Refused(why)) => Trial::Refused(why),
+        Err(Failure::Refused(why) | Failure::Forbidden(why)) => Trial::Refused(why),
         Err(Failure::Lost(why)) => return Err(why),
     };
     Ok(State::There { live, trial })

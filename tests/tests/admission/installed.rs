@@ -99,7 +99,7 @@ async fn everything_is_installed_with_one_command_and_no_right_is_a_wildcard() -
     let roles = roles["items"].as_array().cloned().unwrap_or_default();
     let ours = |role: &&Value| role["metadata"]["name"].as_str().is_some_and(|name| name.starts_with("clusterwright-"));
     let ours: Vec<&Value> = roles.iter().filter(ours).collect();
-    ensure!(ours.len() == 3, "{} roles", ours.len());
+    ensure!(ours.len() == 4, "{} roles", ours.len());
     for role in ours {
         ensure!(!role["rules"].to_string().contains('*'), "{role}");
     }

@@ -12,6 +12,7 @@ mod encryption;
 mod every_kind;
 mod hosts;
 mod installed;
+mod karmada_deployments;
 mod machine_requests;
 mod machines;
 mod playbook_runs;

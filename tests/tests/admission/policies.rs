@@ -3,12 +3,14 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
-use crds::ClusterDeployment;
+use crds::{ClusterDeployment, KarmadaDeployment};
 use e2e::api_server::ApiServer;
+use kube::Resource;
 use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams, PostParams};
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use super::{deployment, with};
+use super::{deployment, karmada_deployment, with};
 
 /// The API server with the policies; they take hold a moment after they are there.
 async fn guarded() -> Result<(ApiServer, Api<ClusterDeployment>)> {
@@ -26,7 +28,10 @@ async fn protected(api: &Api<ClusterDeployment>, name: &str) -> Result<ClusterDe
 }
 
 /// What the API server says to the deletion, but nothing is deleted.
-async fn refusal(api: &Api<ClusterDeployment>, name: &str) -> Result<String> {
+async fn refusal<K>(api: &Api<K>, name: &str) -> Result<String>
+where
+    K: Resource + Clone + DeserializeOwned + std::fmt::Debug,
+{
     let params = DeleteParams { dry_run: true, ..DeleteParams::default() };
     match api.delete(name, &params).await {
         Ok(_) => Ok(String::new()),
@@ -38,7 +43,10 @@ async fn refusal(api: &Api<ClusterDeployment>, name: &str) -> Result<String> {
     }
 }
 
-async fn annotate(api: &Api<ClusterDeployment>, name: &str, value: Value) -> Result<()> {
+async fn annotate<K>(api: &Api<K>, name: &str, value: Value) -> Result<()>
+where
+    K: Resource + Clone + DeserializeOwned + std::fmt::Debug,
+{
     let patch = json!({ "metadata": { "annotations": { "clusterwright.dev/delete-confirmed": value } } });
     api.patch(name, &PatchParams::default(), &Patch::Merge(patch)).await?;
     Ok(())
@@ -77,6 +85,28 @@ async fn a_protected_cluster_is_not_deleted_and_the_message_says_how_to_go_on_ro
 
     let patch = json!({ "metadata": { "annotations": null }, "spec": { "deletionProtection": false } });
     api.patch("guarded", &PatchParams::default(), &Patch::Merge(patch)).await?;
+    api.delete("guarded", &DeleteParams::default()).await?;
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_protected_plane_is_not_deleted_either() -> Result<()> {
+    let (server, _) = guarded().await?;
+    let api: Api<KarmadaDeployment> = Api::namespaced(server.client(), "default");
+    let plane = with(karmada_deployment("guarded"), "spec.deletionProtection", json!(true));
+    api.create(&PostParams::default(), &serde_json::from_value(plane)?).await?;
+    let until = Instant::now() + Duration::from_secs(60);
+    while refusal(&api, "guarded").await?.is_empty() {
+        ensure!(Instant::now() < until, "the policy never took hold");
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    }
+    let said = refusal(&api, "guarded").await?;
+    let command = "kubectl -n default annotate --overwrite karmadadeployments.clusterwright.dev guarded clusterwright.dev/delete-confirmed=1";
+    for words in ["spec.deletionProtection of KarmadaDeployment guarded is true", command] {
+        ensure!(said.contains(words), "the message does not say `{words}`: {said}");
+    }
+    annotate(&api, "guarded", json!("1")).await?;
+    ensure!(refusal(&api, "guarded").await?.is_empty(), "it was confirmed");
     api.delete("guarded", &DeleteParams::default()).await?;
     Ok(())
 }

@@ -39,6 +39,7 @@ fn the_chart_renders_what_the_kustomization_does() -> Result<()> {
     let monitoring = ["serviceMonitor.enabled=true", "prometheusRule.enabled=true", "dashboard.enabled=true"];
     let policies = ["networkPolicy.enabled=true", "networkPolicy.executorNamespaces={fleet}"];
     let one = ["watchNamespace=fleet"];
+    let planes = ["karmada.hostNamespaces={karmada-system}"];
     let proxies = ["proxy.httpProxy=http://proxy.example:3128", "proxy.httpsProxy=http://proxy.example:3128"];
     for (settings, components) in [
         (vec![], vec![]),
@@ -46,6 +47,8 @@ fn the_chart_renders_what_the_kustomization_does() -> Result<()> {
         (monitoring.to_vec(), vec!["monitoring"]),
         (policies.to_vec(), vec!["network-policy"]),
         (one.to_vec(), vec!["one-namespace"]),
+        (planes.to_vec(), vec!["karmada"]),
+        ([&one[..], &planes[..]].concat(), vec!["one-namespace", "karmada"]),
         (proxies.to_vec(), vec!["proxy"]),
         ([&one[..], &proxies[..]].concat(), vec!["one-namespace", "proxy"]),
         ([&one[..], &secure[..]].concat(), vec!["one-namespace", "secure-metrics"]),
@@ -59,7 +62,7 @@ fn the_chart_renders_what_the_kustomization_does() -> Result<()> {
 }
 
 /// One setting for each value, and a text that is in what is rendered with it alone.
-const EFFECTS: [(&str, &str); 40] = [
+const EFFECTS: [(&str, &str); 42] = [
     ("image.operator.repository=r.example/o", "r.example/o:dev"),
     ("image.operator.tag=1.2.3", "operator:1.2.3"),
     (
@@ -77,6 +80,8 @@ const EFFECTS: [(&str, &str); 40] = [
     ("executorPullSecrets={a,b}", "\"CLUSTERWRIGHT_EXECUTOR_PULL_SECRETS\",\"value\":\"a,b\""),
     ("replicas=3", "\"replicas\":3"),
     ("watchNamespace=fleet", "CLUSTERWRIGHT_NAMESPACE"),
+    ("karmada.hostNamespaces={a,planes}", "\"name\":\"clusterwright-karmada-host\",\"namespace\":\"planes\""),
+    ("karmada.hostNamespaces={planes}", "\"namespace\":\"kube-system\""),
     ("proxy.httpProxy=http://p:1", "\"HTTP_PROXY\",\"value\":\"http://p:1\""),
     ("proxy.httpsProxy=http://p:1", "\"CLUSTERWRIGHT_EXECUTOR_PROXIES\",\"value\":\"true\""),
     ("proxy.httpsProxy=http://p:1,proxy.noProxy={a}", "\"NO_PROXY\",\"value\":\"a\""),
@@ -112,11 +117,12 @@ const EFFECTS: [(&str, &str); 40] = [
 ];
 
 /// Those that leave something out.
-const OMISSIONS: [(&str, &str); 4] = [
+const OMISSIONS: [(&str, &str); 5] = [
     ("podDisruptionBudget.enabled=false", "\"kind\":\"PodDisruptionBudget\""),
     ("crds.enabled=false", "\"kind\":\"CustomResourceDefinition\""),
     ("admissionPolicies.enabled=false", "\"kind\":\"ValidatingAdmissionPolicy\""),
     ("userRoles.enabled=false", "clusterwright-view"),
+    ("karmadaHostRole.enabled=false", "\"name\":\"clusterwright-karmada-host\""),
 ];
 
 fn text(objects: &Objects) -> Result<String> {
@@ -187,6 +193,8 @@ fn what_cannot_work_is_refused_with_what_is_allowed() -> Result<()> {
         ("log.format=xml", ["/log/format", "'text', 'json'"]),
         ("image.operator.digest=abc", ["/image/operator/digest", "sha256"]),
         ("watchNamespace=Fleet", ["/watchNamespace", "does not match pattern"]),
+        ("karmada.hostNamespaces={Planes}", ["/karmada/hostNamespaces/0", "does not match pattern"]),
+        ("karmada.hostNamespaces={kube-system}", ["kube-system is a namespace of Kubernetes", "karmada-system"]),
         ("serviceMonitor.interval=often", ["/serviceMonitor/interval", "does not match pattern"]),
         ("metrics.authorization.enabled=true", ["metrics.tls.secretName is empty", "Make a Secret"]),
         ("lease.durationSeconds=5", ["durationSeconds (5)", "renewDeadlineSeconds (10)"]),

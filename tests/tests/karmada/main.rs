@@ -10,6 +10,7 @@ mod members;
 mod network;
 mod programs;
 mod real;
+mod rights;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -42,7 +43,7 @@ struct World {
     client: Client,
     host: Host,
     programs: Programs,
-    _server: ApiServer,
+    server: ApiServer,
 }
 
 impl World {
@@ -63,10 +64,10 @@ impl World {
                 "apiServer": {
                     "serviceType": "NodePort", "loadBalancerApiserverIp": own_address()?.to_string(), "nodePort": port,
                 },
-                "search": {},
+                "search": {}, "controllerManager": {"replicas": 2},
             },
         });
-        let world = Self { client, host, programs, _server: server };
+        let world = Self { client, host, programs, server };
         world.planes().create(&PostParams::default(), &serde_json::from_value(plane)?).await?;
         Ok(world)
     }
@@ -134,15 +135,15 @@ impl World {
     }
 }
 
-/// Makes the namespace `fleet`, and lets an operator lead there.
+/// Makes the namespace `fleet`, and lets an operator lead there, with the rights that are shipped.
 async fn begin(server: &ApiServer) -> Result<()> {
-    let namespaces: Api<Namespace> = Api::all(server.client());
-    let fleet = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "fleet"}});
-    namespaces.create(&PostParams::default(), &serde_json::from_value(fleet)?).await?;
+    rights::make_namespace(&server.client(), "fleet").await?;
+    let config = rights::install(server).await?;
     let command = Settings::augment_args(clap::Command::new("operator"));
-    let arguments = ["operator", "--namespace=fleet", "--listen=127.0.0.1:0", "--message-interval-seconds=0"];
+    let lease = format!("--lease-namespace={}", e2e::helm::NAMESPACE);
+    let arguments =
+        ["operator", "--namespace=fleet", lease.as_str(), "--listen=127.0.0.1:0", "--message-interval-seconds=0"];
     let settings = Settings::from_arg_matches(&command.get_matches_from(arguments))?;
-    let config = server.config()?;
     tokio::spawn(async move {
         let never = std::future::pending();
         let ended = operator::serve(config, settings, operator::karmada_deployment::spawn, never).await;
@@ -171,7 +172,9 @@ fn node_port() -> Result<u16> {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_plane_whose_workloads_are_said_to_be_ready_is_made_kept_and_removed() -> Result<()> {
     let world = Arc::new(World::start().await?);
+    let since = rights::are_said_to_be_missing(&world).await?;
     let said = world.until("ready", World::is_ready).await?;
+    println!("{}", world.server.kubectl(&["--namespace=fleet", "get", "kad"])?);
     is_made_in_order(&world, &said).await?;
     stands_still(&world).await?;
     drift_is_put_back(&world).await?;
@@ -180,6 +183,7 @@ async fn a_plane_whose_workloads_are_said_to_be_ready_is_made_kept_and_removed()
     let member = members::join_and_leave(&world).await?;
     a_dead_api_server_is_said(&world).await?;
     deletion_leaves_nothing(&world).await?;
+    rights::are_those_that_are_used(&world, since)?;
     member.is_left_as_it_was().await
 }
 

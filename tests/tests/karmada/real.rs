@@ -22,7 +22,7 @@ use kube::{Client, Config};
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
-use crate::{NAMESPACE, VERSION, begin, bundle, node_port};
+use crate::{NAMESPACE, VERSION, begin, bundle, node_port, rights};
 use given::Given;
 use node::Node;
 
@@ -50,6 +50,7 @@ impl World {
         let server = ApiServer::shared().await?;
         let client = server.client();
         begin(&server).await?;
+        rights::bind(&client).await?;
         server.run_controllers(CONTROLLERS)?;
         let net = u8::try_from(16 + std::process::id() % 200)?;
         let node = Node::start(client.clone(), NAMESPACE, given, net, Vec::new())?;

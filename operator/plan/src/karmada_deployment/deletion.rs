@@ -9,13 +9,13 @@ use serde_json::Value;
 
 use super::action::Action;
 use super::component::Component;
-use super::contact::Contact;
+use super::contact::Unseen;
 use super::members;
 use super::names::is_made_for;
 use super::observed::{HostSeen, Observed};
 use super::place::Place;
-use super::progress::unreachable;
 use super::removal::{KINDS_OF_HOST, by_kind, delete};
+use super::unseen::unseen;
 use crate::Next;
 use crate::addon::Problem;
 use crate::attempts::names_generation;
@@ -78,14 +78,13 @@ pub(super) fn plan(observed: &Observed<'_>) -> Deleting {
             return unjoin(object, members);
         }
     }
-    match observed.host {
-        Contact::Made(seen) => remove(object, seen).unwrap_or_else(|| {
+    match observed.host.look() {
+        Ok(seen) => remove(object, seen).unwrap_or_else(|| {
             let namespace = &object.spec.host_namespace;
             let message = format!("all is removed but namespace {namespace} and etcd's volumes in it");
             Deleting::done(object, Reason::PlaneRemoved, message)
         }),
-        Contact::Lost(why) => give_up(observed, Some(why)),
-        Contact::NotMade => give_up(observed, None),
+        Err(why) => give_up(observed, why),
     }
 }
 
@@ -156,10 +155,10 @@ fn unjoin(object: &KarmadaDeployment, planned: members::Planned) -> Deleting {
 
 /// A host that is gone for good is no reason to wait for ever, and one that is away is no reason to forget what is
 /// there: a person decides.
-fn give_up(observed: &Observed<'_>, why: Option<&str>) -> Deleting {
+fn give_up(observed: &Observed<'_>, why: Unseen<'_>) -> Deleting {
     let Problem { reason, message } =
         match observed.host_cluster.is_some() || observed.object.spec.host_cluster_ref.is_none() {
-            true => unreachable(observed, Place::Host, why),
+            true => unseen(observed, Place::Host, why),
             false => Problem {
                 reason: Reason::ClusterNotFound,
                 message: "the Cluster of spec.hostClusterRef is gone".to_owned(),

@@ -11,6 +11,7 @@ use super::names::is_made_for;
 use super::observed::Observed;
 use super::place::{Place, Stage, Wanted};
 use super::pod::trouble;
+use super::unseen::unseen;
 use super::wanted::definitions::incomplete;
 use crate::addon::Problem;
 use crate::cluster_addon::conflict::{self, FieldConflict};
@@ -72,8 +73,8 @@ pub(super) fn progress(observed: &Observed<'_>, wanted: &[Wanted]) -> Vec<StageR
             reports.push(StageReport::new(one.stage));
         }
         let (index, seen) = match one.place {
-            Place::Host => (on_host, contact(observed.host, |seen| &seen.states)),
-            Place::Plane => (in_plane, contact(observed.plane, |seen| &seen.states)),
+            Place::Host => (on_host, observed.host.look().map(|seen| &seen.states)),
+            Place::Plane => (in_plane, observed.plane.look().map(|seen| &seen.states)),
         };
         match one.place {
             Place::Host => on_host += 1,
@@ -82,7 +83,7 @@ pub(super) fn progress(observed: &Observed<'_>, wanted: &[Wanted]) -> Vec<StageR
         let Some(report) = reports.last_mut() else { continue };
         match seen {
             Ok(states) => look(observed, one, index, states.get(index).unwrap_or(&State::Missing), report),
-            Err(why) => report.unseen = Some(unreachable(observed, one.place, why)),
+            Err(why) => report.unseen = Some(unseen(observed, one.place, why)),
         }
     }
     let needs_definitions = wanted.iter().any(|one| one.stage == Stage::Namespaces);
@@ -97,34 +98,6 @@ pub(super) fn progress(observed: &Observed<'_>, wanted: &[Wanted]) -> Vec<StageR
         reports[at].problem = Some(problem);
     }
     reports
-}
-
-fn contact<Seen>(contact: &Contact<Seen>, states: impl Fn(&Seen) -> &Vec<State>) -> Result<&Vec<State>, Option<&str>> {
-    match contact {
-        Contact::Made(seen) => Ok(states(seen)),
-        Contact::Lost(why) => Err(Some(why)),
-        Contact::NotMade => Err(None),
-    }
-}
-
-/// A place that cannot be looked at.
-pub(super) fn unreachable(observed: &Observed<'_>, place: Place, why: Option<&str>) -> Problem {
-    let why = why.map(|why| format!(": {}", quote(why.to_owned()))).unwrap_or_default();
-    match place {
-        Place::Host => {
-            let host = &observed.object.spec.host_cluster_ref;
-            let host = host.as_ref().map_or("the metadata cluster".to_owned(), |host| format!("Cluster {}", host.name));
-            let message = format!("the host of the plane, {host}, does not answer{why}; it goes on when it does");
-            Problem { reason: Reason::ClusterUnreachable, message }
-        }
-        Place::Plane => {
-            let endpoint = observed.kubeconfig.unwrap_or("its endpoint");
-            Problem {
-                reason: Reason::PlaneUnreachable,
-                message: format!("the plane's API server does not answer at {endpoint}{why}"),
-            }
-        }
-    }
 }
 
 fn definitions_problem(observed: &Observed<'_>) -> Option<Problem> {

@@ -143,7 +143,7 @@ fn stated(type_: &'static str, problem: Option<Problem>, well: impl Into<String>
 
 /// What cannot be looked at is not known to be bad.
 fn known(reason: Reason) -> Option<bool> {
-    let is_unseen = matches!(reason, Reason::ClusterUnreachable | Reason::ClusterNotFound);
+    let is_unseen = matches!(reason, Reason::ClusterUnreachable | Reason::ClusterNotFound | Reason::HostForbidden);
     if is_unseen { None } else { Some(false) }
 }
 

@@ -47,7 +47,7 @@ impl Members {
         let states = match (place, &mut member.contact) {
             (Place::Plane, _) => &mut member.in_plane,
             (Place::Member, Contact::Made(seen)) => &mut seen.states,
-            (Place::Member, Contact::NotMade | Contact::Lost(_)) => return,
+            (Place::Member, Contact::NotMade | Contact::Lost(_) | Contact::Forbidden(_)) => return,
         };
         if let Some(seen) = states.get_mut(*index) {
             *seen = state;

@@ -30,6 +30,10 @@ fn exposed(context: &Context<'_>) -> Found {
 fn own_cluster(context: &Context<'_>) -> Found {
     let uid = &context.seen?.facts.uid;
     let own = context.observed.seen.own;
+    if own.host.is_none() && !context.has_begun() {
+        let message = "this cluster may be the one that carries the plane, which does not say who it is: it joins once the operator may get namespace kube-system there, which karmada.hostNamespaces of the chart grants on the metadata cluster";
+        return Some((Reason::ClusterUnreachable, message.to_owned()));
+    }
     let what = match () {
         () if own.host.as_ref() == Some(uid) => "it carries the plane",
         () if own.plane.as_ref() == Some(uid) => "it is the plane itself",

@@ -189,6 +189,23 @@ fn what_others_have_is_named_and_left_alone() {
 }
 
 #[test]
+fn while_the_host_does_not_say_who_it_is_nobody_begins_and_those_that_have_joined_are_kept() {
+    let mut world = World::new(None, &["a", "b"]);
+    world.name("a", "push");
+    world.rest();
+    world.host_is_known = false;
+    world.name("b", "pull");
+    world.rest();
+    let row = world.row("b").unwrap();
+    assert_eq!((row.phase, row.reason.as_str()), (Phase::Blocked, "ClusterUnreachable"), "{}", row.message);
+    assert_eq!((world.made_in("b"), world.made_in_plane("b")), (0, 0));
+    assert_eq!(world.phase("a"), Some(Phase::Joined));
+    world.host_is_known = true;
+    world.rest();
+    assert_eq!(world.phase("b"), Some(Phase::Joined));
+}
+
+#[test]
 fn another_cluster_under_the_name_of_a_member_is_not_taken_for_it() {
     let mut world = joined(None);
     world.sites.get_mut("a").unwrap().uid = "other".to_owned();

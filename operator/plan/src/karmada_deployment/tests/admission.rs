@@ -7,7 +7,9 @@ use serde_json::{Map, Value, json};
 use crate::cluster_addon::checks::cel_of;
 
 fn schema() -> Value {
-    let definition = serde_json::to_value(&crds::manifests::to_come()[0]).unwrap();
+    let mut definitions = crds::manifests::all().into_iter();
+    let definition = definitions.find(|definition| definition.spec.names.kind == "KarmadaDeployment").unwrap();
+    let definition = serde_json::to_value(definition).unwrap();
     definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"].clone()
 }
 

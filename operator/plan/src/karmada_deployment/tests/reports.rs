@@ -3,7 +3,7 @@
 use crds::names::condition;
 use serde_json::{Value, json};
 
-use super::super::{Component, Place, is_cluster_of};
+use super::super::{Component, Forbidden, Place, is_cluster_of};
 use super::world::{World, plane, settled};
 use crate::Next;
 
@@ -64,6 +64,45 @@ fn a_host_that_does_not_answer_makes_nothing_known_and_nothing_false() {
     assert_eq!((status.as_str(), reason.as_str()), ("Unknown", "ClusterUnreachable"));
     assert!(message.contains("the metadata cluster") && message.contains("connection refused"), "{message}");
     assert_eq!(world.object.status.as_ref().unwrap().version.as_deref(), Some("1.18.2"), "what was last is kept");
+}
+
+#[test]
+fn a_host_that_forbids_makes_nothing_known_and_the_message_has_what_is_to_be_bound() {
+    let check = |more: &str, user: Option<&str>, expected: &str| {
+        let mut world = World::new(plane(more));
+        world.host_forbids = Some(Forbidden { user: user.map(str::to_owned), message: "services is forbidden".into() });
+        world.settle();
+        assert!(world.log.is_empty(), "{more}: {:?}", world.log);
+        let (status, reason, message) = world.condition("Ready");
+        assert_eq!((status.as_str(), reason.as_str()), ("Unknown", "HostForbidden"), "{more}");
+        assert!(message.contains(expected) && message.ends_with("(services is forbidden)"), "{more}: {message}");
+        for of_part in [condition::ETCD_READY, condition::API_SERVER_READY, condition::COMPONENTS_READY] {
+            assert_eq!(world.condition(of_part).1, "HostForbidden", "{of_part}");
+        }
+    };
+    let role = "clusterwright-karmada-host";
+    let command =
+        format!("kubectl -n planes create rolebinding {role} --clusterrole={role} --serviceaccount=ours:operator");
+    check("hostNamespace: planes", Some("system:serviceaccount:ours:operator"), &command);
+    check(
+        "hostNamespace: planes",
+        None,
+        &format!("karmada.hostNamespaces of the chart, or bind ClusterRole {role} there"),
+    );
+}
+
+#[test]
+fn a_remote_host_that_forbids_later_makes_nothing_known_and_the_message_says_whose_rights_are_missing() {
+    let address = "apiServer: {serviceType: LoadBalancer, loadBalancerApiserverIp: 10.0.0.9}";
+    let mut world = settled(&format!("hostClusterRef: {{name: host-a}}, {address}"));
+    assert!(world.is_ready());
+    let log = world.log.len();
+    world.host_forbids = Some(Forbidden { user: None, message: "services is forbidden".into() });
+    world.settle();
+    assert_eq!(world.log.len(), log);
+    let (status, reason, message) = world.condition("Ready");
+    assert_eq!((status.as_str(), reason.as_str()), ("Unknown", "HostForbidden"));
+    assert!(message.contains("of Cluster host-a") && message.contains("user of the Cluster's kubeconfig"), "{message}");
 }
 
 #[test]

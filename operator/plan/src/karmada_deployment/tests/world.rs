@@ -11,8 +11,8 @@ use serde_json::{Value, json};
 use super::super::members::tests::world::Sight;
 use super::super::place::object_of;
 use super::super::{
-    Action, Contact, DEFINITIONS, Files, HostFacts, HostSeen, LeafWanted, Material, Observed, Place, PlaneSeen,
-    Planned, Wanted, leaves, names, plan, removal, wanted,
+    Action, Contact, DEFINITIONS, Files, Forbidden, HostFacts, HostSeen, LeafWanted, Material, Observed, Place,
+    PlaneSeen, Planned, Wanted, leaves, names, plan, removal, wanted,
 };
 use crate::addon::Problem;
 use crate::cluster_addon::documents::{Document, parse};
@@ -68,6 +68,7 @@ pub struct World {
     /// What was applied last, to which nothing was done since.
     pub applied: BTreeMap<(Place, Key), Value>,
     pub host_lost: bool,
+    pub host_forbids: Option<Forbidden>,
     /// Workloads that never become ready.
     pub stuck: BTreeSet<String>,
     pub pods: Vec<Value>,
@@ -99,6 +100,7 @@ impl World {
             plane: BTreeMap::new(),
             applied: BTreeMap::new(),
             host_lost: false,
+            host_forbids: None,
             stuck: BTreeSet::new(),
             pods: Vec::new(),
             refused: BTreeMap::new(),
@@ -176,9 +178,10 @@ impl World {
 
     pub fn plan(&self) -> Planned {
         let (material, wanted) = (self.material(), self.wanted());
-        let host = match self.host_lost {
-            true => Contact::Lost("connection refused".to_owned()),
-            false => Contact::Made(HostSeen {
+        let host = match (self.host_lost, &self.host_forbids) {
+            (true, _) => Contact::Lost("connection refused".to_owned()),
+            (false, Some(forbidden)) => Contact::Forbidden(forbidden.clone()),
+            (false, None) => Contact::Made(HostSeen {
                 states: self.states(&wanted, Place::Host),
                 listed: self.listed(Place::Host, &removal::KINDS_OF_HOST),
                 pods: self.pods.clone(),

@@ -156,6 +156,7 @@ pub struct World {
     pub object: KarmadaDeployment,
     pub plane: Api,
     pub plane_is_up: bool,
+    pub host_is_known: bool,
     pub sites: BTreeMap<String, Site>,
     pub neighbours: Neighbours<'static>,
     /// What failed for members.
@@ -201,6 +202,7 @@ impl World {
             object: serde_json::from_value(object).unwrap(),
             plane: Api::default(),
             plane_is_up: true,
+            host_is_known: true,
             sites: names.iter().enumerate().map(site).collect(),
             neighbours: Neighbours::default(),
             failures: BTreeMap::new(),
@@ -305,7 +307,8 @@ impl World {
             let member = Member { target, contact, kubeconfig: None, in_plane, agent, failure };
             members.insert(member.target.name.clone(), member);
         }
-        let own = OwnClusters { host: Some("host".to_owned()), plane: Some("plane".to_owned()) };
+        let host = self.host_is_known.then(|| "host".to_owned());
+        let own = OwnClusters { host, plane: Some("plane".to_owned()) };
         let plane = seen.map_or(Contact::Lost("silent".to_owned()), Contact::Made);
         Sight { neighbours, own, plane, members }
     }
