@@ -8,6 +8,7 @@ mod images;
 mod members;
 mod source;
 mod status;
+mod upgrade;
 
 use std::collections::BTreeMap;
 
@@ -28,12 +29,13 @@ pub use source::KarmadaCrds;
 pub use status::{
     KarmadaComponentStatus, KarmadaDeploymentStatus, KarmadaMemberPhase, KarmadaMemberStatus, MemberCounts,
 };
+pub use upgrade::{
+    KarmadaComponentChange, KarmadaUpgradeStatus, PlaneUpgrade, UpgradeApproval, UpgradeCheck, UpgradeStep,
+};
 
 /// CEL: a minor whose programs, webhooks and feature gates are known here.
 const VERSION_RULE: &str = "self.version.matches('^1[.](17|18)[.]')";
 const VERSION_MESSAGE: &str = "version: Karmada 1.17 and 1.18 are known here, e.g. 1.18.2";
-const MINOR_RULE: &str = "self.version.startsWith('1.17.') == oldSelf.version.startsWith('1.17.')";
-const MINOR_MESSAGE: &str = "version: another minor version is an upgrade, which is not offered yet; within a minor every version may follow every other";
 /// CEL: where the plane is, for good.
 const HOST_RULE: &str = "has(self.hostClusterRef) == has(oldSelf.hostClusterRef) && (!has(self.hostClusterRef) || self.hostClusterRef == oldSelf.hostClusterRef) && self.hostNamespace == oldSelf.hostNamespace && self.hostDNSDomain == oldSelf.hostDNSDomain";
 const HOST_MESSAGE: &str = "hostClusterRef, hostNamespace and hostDNSDomain cannot be changed: the plane's data and its names are there; make another KarmadaDeployment";
@@ -67,14 +69,14 @@ const SAME_MINOR_MESSAGE: &str =
 )]
 #[serde(rename_all = "camelCase")]
 #[x_kube(validation = Rule::new(VERSION_RULE).message(VERSION_MESSAGE).field_path(".version"))]
-#[x_kube(validation = Rule::new(MINOR_RULE).message(MINOR_MESSAGE).field_path(".version"))]
 #[x_kube(validation = Rule::new("self.mode == oldSelf.mode").message("mode cannot be changed: make another KarmadaDeployment"))]
 #[x_kube(validation = Rule::new(HOST_RULE).message(HOST_MESSAGE))]
 #[x_kube(validation = Rule::new(REACHED_RULE).message(REACHED_MESSAGE).field_path(".apiServer"))]
 #[x_kube(validation = Rule::new(SAME_MINOR_RULE).message(SAME_MINOR_MESSAGE).field_path(".scheduler"))]
 pub struct KarmadaDeploymentSpec {
     /// Karmada's version, without `v`, of a minor that is known here: 1.17 or 1.18. What of Kubernetes and etcd goes
-    /// with it follows, unless a component has a version of its own.
+    /// with it follows, unless a component has a version of its own. Another one is an upgrade, one minor at a time:
+    /// `status.upgrade` shows its steps.
     pub version: ComponentVersion,
     /// How the plane runs. Immutable. Default `Containers`.
     #[serde(default)]
@@ -157,6 +159,9 @@ pub struct KarmadaDeploymentSpec {
     /// How long certificates last, and when they are renewed.
     #[serde(default)]
     pub certificates: PlaneCertificates,
+    /// What precedes an upgrade.
+    #[serde(default)]
+    pub upgrade: PlaneUpgrade,
     /// The members, by name; at most 256.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 256))]

@@ -151,6 +151,9 @@ pub mod annotation {
     pub const SCHEDULED_AT: &str = "clusterwright.dev/scheduled-at";
     /// On Pods of a Karmada control plane: a digest of the files that they are given, so that others roll them.
     pub const FILES: &str = "clusterwright.dev/files";
+    /// On what belongs to one version of a Karmada control plane, its workloads and CustomResourceDefinitions: that
+    /// version, without `v`.
+    pub const VERSION: &str = "clusterwright.dev/version";
     /// On a Cluster of a Karmada control plane: by what the operator reaches the member, `Cluster/<name>`
     /// or `Secret/<name>`.
     pub const REACHED_BY: &str = "clusterwright.dev/reached-by";

@@ -123,7 +123,7 @@ impl Reconcile for Observation {
             read => read?,
         };
         let in_plane = in_plane(ctx, &object, &secrets)?;
-        let (definitions, wanted) = wanted_of(ctx, &object, &secrets).await?;
+        let (definitions, wanted) = wanted_of(ctx, &object, &secrets, &known).await?;
         let host = match (&on_host, &facts) {
             (None, _) => Contact::NotMade,
             (Some(_), Err(contact)) => contact.clone(),
@@ -131,7 +131,10 @@ impl Reconcile for Observation {
         };
         let plane = match in_plane.as_ref().filter(|_| !is_deleting) {
             None => Contact::NotMade,
-            Some(objects) => plane::look(ctx, objects, &object, &wanted, now).await,
+            Some(objects) => {
+                let asked = plane::Asked { object: &object, facts: &known, wanted: &wanted };
+                plane::look(ctx, objects, &asked, now).await
+            }
         };
         let asked = Asked {
             object: &object,
@@ -268,6 +271,7 @@ async fn wanted_of(
     ctx: &Context,
     object: &KarmadaDeployment,
     secrets: &Secrets,
+    facts: &HostFacts,
 ) -> Result<(Definitions, Vec<Wanted>), Error> {
     if object.is_deleting() {
         let problem = Problem { reason: Reason::Deleting, message: "it is being deleted".into() };
@@ -275,7 +279,7 @@ async fn wanted_of(
     }
     let definitions = definitions::read(ctx, object).await?;
     let documents = definitions.as_ref().map(|documents| documents.as_slice()).unwrap_or_default();
-    let wanted = wanted(object, &secrets.material, documents);
+    let wanted = wanted(object, &secrets.material, facts, documents);
     Ok((definitions, wanted))
 }
 

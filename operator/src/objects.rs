@@ -1,6 +1,7 @@
 //! Objects of any kind on a cluster, through its API, written as one field manager: each call has its time, and says
 //! how it failed.
 
+mod census;
 pub(crate) mod kinds;
 pub(crate) mod look;
 mod server;
@@ -21,8 +22,6 @@ pub(crate) use server::Server;
 
 /// How long one call may take.
 const DEADLINE: Duration = Duration::from_secs(10);
-/// How many objects are counted by one call.
-const PAGE: u32 = 500;
 
 /// A kind: group, version, kind.
 pub(crate) type Kind<'a> = (&'a str, &'a str, &'a str);
@@ -145,21 +144,6 @@ impl Objects {
             object
         };
         Ok(within(call).await?.map(|listed| listed.iter().map(typed).collect()))
-    }
-
-    /// How many objects of a kind there are in a namespace; `None`: the kind is not known. Nothing of them is kept.
-    pub async fn count(&self, (group, version, kind): Kind<'_>, namespace: &str) -> Result<Option<usize>, Failure> {
-        let Some(known) = self.kind(group, version, kind).await? else { return Ok(None) };
-        let api = self.all(&known, Some(namespace));
-        let (mut count, mut params) = (0, ListParams::default().limit(PAGE));
-        loop {
-            let page = within(api.list_metadata(&params)).await?;
-            count += page.items.len();
-            params.continue_token = page.metadata.continue_.filter(|token| !token.is_empty());
-            if params.continue_token.is_none() {
-                return Ok(Some(count));
-            }
-        }
     }
 
     fn all(&self, known: &Known, namespace: Option<&str>) -> Api<DynamicObject> {

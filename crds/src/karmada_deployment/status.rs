@@ -5,6 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::members::SyncMode;
+use super::upgrade::KarmadaUpgradeStatus;
 use crate::references::LocalRef;
 
 /// How it stands with a plane.
@@ -22,6 +23,9 @@ pub struct KarmadaDeploymentStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 64))]
     pub version: Option<String>,
+    /// The upgrade that is planned, or under way. Absent: every component has the version that is wanted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub upgrade: Option<KarmadaUpgradeStatus>,
     /// URL of the plane's API server, as members and administrators reach it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 300))]

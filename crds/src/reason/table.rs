@@ -1571,11 +1571,20 @@ reasons! {
     UpdatingNode Progressing [UP_TO_DATE]
         "Labels, annotations or taints of the spec are being written to the Node."
         "";
+    UpgradeBlocked Warning [UP_TO_DATE]
+        "An upgrade of a Karmada control plane is planned and does not begin: the plane is not in the state to begin one."
+        "Do what the message says; or name the check in `spec.upgrade.ignore`.";
     UpgradeFailed Warning [UP_TO_DATE]
         "A machine could not be brought to the Kubernetes version that is wanted; no other machine is, meanwhile."
         "See the message: repair the machine, and retry. One that nothing helps: delete its Machine.";
+    UpgradeHalted Warning [UP_TO_DATE]
+        "A component of a Karmada control plane does not work in the version that it was brought to. No other one is touched."
+        "See the message: repair what it names, and the upgrade goes on; or go back as it says.";
+    UpgradeNotReversible Warning [UP_TO_DATE]
+        "An older version of a component is wanted than one that has worked on the data: it is not tried."
+        "Set the version to what the message says; the data of before comes back by restoring etcd alone.";
     Upgrading Progressing [UP_TO_DATE]
-        "Machines are brought to the Kubernetes version that is wanted, one control plane after the other, then workers."
+        "Machines, or components of a Karmada control plane, are brought to the version that is wanted, one after the other."
         "";
     VIPInUse Warning [READY]
         "Somebody else holds, or wants, the endpoint's address."
@@ -1685,4 +1694,7 @@ reasons! {
     WaitingToJoin Progressing [CONTROL_PLANE_READY ETCD_READY READY WORKERS_READY]
         "A machine is to join once something else is over."
         "";
+    WorksMissing Warning [UP_TO_DATE]
+        "A Karmada control plane has fewer Works than before its upgrade: what they stand for may be deleted in members."
+        "Find out who deleted them, as the message says. Were they meant to go: approve the rest of the upgrade with its command.";
 }

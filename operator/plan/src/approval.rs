@@ -33,10 +33,12 @@ pub enum What {
     Plan,
     /// That what was signed by a former authority or key counts no more.
     Rotate,
+    /// Bringing a Karmada control plane to another version; or going on with that although Works are missing.
+    Upgrade,
 }
 
 impl What {
-    const ALL: [What; 9] = [
+    const ALL: [What; 10] = [
         What::Shrink,
         What::QuorumLoss,
         What::Repair,
@@ -46,6 +48,7 @@ impl What {
         What::Store,
         What::Plan,
         What::Rotate,
+        What::Upgrade,
     ];
 
     /// The value with this digest.
@@ -64,6 +67,7 @@ impl What {
             What::Store => "store",
             What::Plan => "plan",
             What::Rotate => "rotate",
+            What::Upgrade => "upgrade",
         }
     }
 }

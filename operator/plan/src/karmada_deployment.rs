@@ -24,6 +24,7 @@ pub mod removal;
 mod spec_problem;
 mod status;
 mod unseen;
+mod upgrade;
 mod wanted;
 
 use crds::names::{finalizer, pki_secret};
@@ -40,19 +41,23 @@ pub use deletion::members_are_seen;
 pub use endpoint::endpoint;
 pub use leaves::{LeafWanted, leaves};
 pub use material::{Files, Material, Source, sources};
-pub use observed::{HostFacts, HostSeen, Observed, PlaneSeen};
+pub use observed::{HostFacts, HostSeen, Observed, PlaneSeen, Propagated};
 pub use own_cluster::is_cluster_of;
-pub use place::{Manifest, Place, Stage, Wanted};
-use progress::{StageReport, progress};
+pub use place::{Hold, Manifest, Place, Stage, Wanted};
+use progress::{StageReport, progress, unreachable};
 pub use release::{DEFINITIONS, RELEASES, Release};
 use status::Found;
 use unseen::unseen;
+use upgrade::Scene;
+pub use upgrade::{is_upgrading, running_versions};
 pub use wanted::wanted;
 
 /// How often a plane at rest is compared with what is wanted, in seconds.
 const RESYNC_SECONDS: u64 = 300;
 /// How often it is looked how far something is, in seconds.
 const LOOK_AGAIN_SECONDS: u64 = 5;
+/// How often it is looked whether an upgrade may begin, in seconds.
+const BEGIN_SECONDS: u64 = 30;
 
 /// The entry of the bundle that has a plane's CustomResourceDefinitions, of the kind `manifests`.
 pub const DEFINITIONS_ENTRY: &str = "karmada-crds";
@@ -89,19 +94,34 @@ pub fn plan(observed: &Observed<'_>) -> Planned {
 
 /// A plane that stays, and its members, each of which goes on whatever the plane and the others do.
 fn keep(observed: &Observed<'_>) -> Planned {
-    let wanted = wanted(observed.object, observed.material, observed.crds.unwrap_or_default());
+    let object = observed.object;
+    let wanted = wanted(object, observed.material, observed.facts, observed.crds.unwrap_or_default());
     let reports = progress(observed, &wanted);
     let mut work = work(observed, &wanted, &reports);
-    if observed.object.spec.paused && !work.actions.is_empty() {
+    if object.spec.paused && !work.actions.is_empty() {
         work.pause();
     }
     let has_work = !work.actions.is_empty();
     let members = members::plan(&observed.of_members());
     let Work { actions, before, outdated } = work;
-    let found = Found { wanted: &wanted, reports: &reports, before, outdated, members: &members.status };
+    let upgrade = upgrade::find(object, observed.facts);
+    let silent = status::silent(observed, upgrade.as_ref());
+    let upgrade = upgrade.map(|upgrade| {
+        let scene =
+            Scene { observed, wanted: &wanted, reports: &reports, members: &members.status, silent: silent.as_ref() };
+        (upgrade::go_on(&scene, &upgrade, before.as_ref()), upgrade)
+    });
+    let upgrade = upgrade.as_ref().map(|(outcome, upgrade)| (outcome, upgrade));
+    let found =
+        Found { wanted: &wanted, reports: &reports, before, outdated, silent, upgrade, members: &members.status };
     let status = status::status(observed, &found);
     let is_at_rest = status::plane_works(&status) && !has_work;
-    let next = Next::after_seconds(if is_at_rest { RESYNC_SECONDS } else { LOOK_AGAIN_SECONDS });
+    let next = Next::after_seconds(match upgrade {
+        Some((outcome, _)) if outcome.has_moved => 1,
+        Some((_, upgrade)) if !upgrade.has_begun() => BEGIN_SECONDS,
+        None if is_at_rest => RESYNC_SECONDS,
+        _ => LOOK_AGAIN_SECONDS,
+    });
     let is_ready = crds::conditions::is_true(&status.conditions, crds::names::condition::READY);
     let waits_for = status.message.clone().filter(|_| !is_ready).or(members.waits_for);
     // What fails for a member ends nothing; what fails for the plane would end what is done for members.

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 /// Group and version, kind, plural, and whether its objects are in namespaces.
-const KINDS: [(&str, &str, &str, bool); 19] = [
+const KINDS: [(&str, &str, &str, bool); 21] = [
     ("v1", "Namespace", "namespaces", false),
     ("v1", "Pod", "pods", true),
     ("v1", "Secret", "secrets", true),
@@ -22,6 +22,8 @@ const KINDS: [(&str, &str, &str, bool); 19] = [
     ("rbac.authorization.k8s.io/v1", "RoleBinding", "rolebindings", true),
     ("cluster.karmada.io/v1alpha1", "Cluster", "clusters", false),
     ("work.karmada.io/v1alpha1", "Work", "works", true),
+    ("work.karmada.io/v1alpha2", "ResourceBinding", "resourcebindings", true),
+    ("work.karmada.io/v1alpha2", "ClusterResourceBinding", "clusterresourcebindings", false),
     ("policy.karmada.io/v1alpha1", "PropagationPolicy", "propagationpolicies", true),
 ];
 

@@ -8,7 +8,7 @@ use kube::Api;
 use kube::api::PostParams;
 use plan::karmada_deployment::names::{api_server_service, selector};
 use plan::karmada_deployment::removal::KINDS_OF_HOST;
-use plan::karmada_deployment::{Contact, Forbidden, HostFacts, HostSeen, Place, Wanted};
+use plan::karmada_deployment::{Contact, Forbidden, HostFacts, HostSeen, Place, Wanted, running_versions};
 
 use super::look::{listed, states, there};
 use crate::context::Context;
@@ -27,7 +27,11 @@ pub(super) fn objects(ctx: &Context, object: &KarmadaDeployment) -> Option<Objec
     Some(Objects::new(client, server, ctx.kinds.clone(), KARMADA_FIELD_MANAGER))
 }
 
-/// What it says of how the API server is reached; an error is the contact that there is instead.
+/// The kinds of workloads: group, version, kind.
+const WORKLOADS: [(&str, &str, &str); 2] = [("apps", "v1", "Deployment"), ("apps", "v1", "StatefulSet")];
+
+/// What it says of how the API server is reached, and in which versions components run; an error is the contact that
+/// there is instead.
 pub(super) async fn facts(objects: &Objects, object: &KarmadaDeployment) -> Result<HostFacts, Contact<HostSeen>> {
     let service = AppliedObject {
         group: String::new(),
@@ -36,11 +40,14 @@ pub(super) async fn facts(objects: &Objects, object: &KarmadaDeployment) -> Resu
         namespace: Some(object.spec.host_namespace.clone()),
         name: api_server_service(object),
     };
-    match objects.get(&service).await {
-        Ok(Found::Object(service)) => Ok(HostFacts { service: Some(*service) }),
-        Ok(Found::Nothing | Found::NoKind) => Ok(HostFacts::default()),
-        Err(failure) => Err(contact(objects, failure).await),
-    }
+    let service = match objects.get(&service).await {
+        Ok(Found::Object(service)) => Some(*service),
+        Ok(Found::Nothing | Found::NoKind) => None,
+        Err(failure) => return Err(contact(objects, failure).await),
+    };
+    let namespace = Some(object.spec.host_namespace.as_str());
+    let workloads = listed(objects, &WORKLOADS, namespace, &selector(object)).await.map_err(Contact::Lost)?;
+    Ok(HostFacts { service, versions: running_versions(object, &workloads) })
 }
 
 /// Looks at all that is wanted there, and at all that was made there.

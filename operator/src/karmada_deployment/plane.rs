@@ -1,4 +1,5 @@
-//! A look into a plane through its API server: the objects there, who leads, and whether a policy would be admitted.
+//! A look into a plane through its API server: the objects there, who leads, whether a policy would be admitted, and,
+//! while it is brought to another version, what it propagates.
 
 use crds::cluster::ComponentHealth;
 use crds::cluster_addon::AppliedObject;
@@ -10,7 +11,9 @@ use kube::Api;
 use plan::cluster::components::from_lease;
 use plan::karmada_deployment::names::selector;
 use plan::karmada_deployment::removal::KINDS_OF_PLANE;
-use plan::karmada_deployment::{Contact, LEASES, Place, PlaneSeen, Wanted, trial_policy};
+use plan::karmada_deployment::{
+    Contact, HostFacts, LEASES, Place, PlaneSeen, Propagated, Wanted, is_upgrading, trial_policy,
+};
 use serde_json::Value;
 
 use super::look::{listed, states, there};
@@ -27,36 +30,57 @@ pub(super) fn objects(ctx: &Context, object: &KarmadaDeployment, checked: &Check
     Ok(Objects::new(client, Server::Plane(object.uid().to_owned()), ctx.kinds.clone(), KARMADA_FIELD_MANAGER))
 }
 
+/// Of which plane it is asked, and what is wanted there.
+pub(super) struct Asked<'a> {
+    pub object: &'a KarmadaDeployment,
+    pub facts: &'a HostFacts,
+    pub wanted: &'a [Wanted],
+}
+
 /// Looks at all that is wanted there, and at all that was made there.
-pub(super) async fn look(
-    ctx: &Context,
-    objects: &Objects,
-    object: &KarmadaDeployment,
-    wanted: &[Wanted],
-    now: Timestamp,
-) -> Contact<PlaneSeen> {
-    match seen(ctx, objects, object, wanted, now).await {
+pub(super) async fn look(ctx: &Context, objects: &Objects, asked: &Asked<'_>, now: Timestamp) -> Contact<PlaneSeen> {
+    match seen(ctx, objects, asked, now).await {
         Ok(seen) => {
-            ctx.following.follow(object, Place::Plane, objects).await;
+            ctx.following.follow(asked.object, Place::Plane, objects).await;
             Contact::Made(seen)
         }
         Err(why) => Contact::Lost(why),
     }
 }
 
-async fn seen(
-    ctx: &Context,
-    objects: &Objects,
-    object: &KarmadaDeployment,
-    wanted: &[Wanted],
-    now: Timestamp,
-) -> Result<PlaneSeen, String> {
-    let states = states(objects, &there(wanted, Place::Plane)).await?;
+async fn seen(ctx: &Context, objects: &Objects, asked: &Asked<'_>, now: Timestamp) -> Result<PlaneSeen, String> {
+    let object = asked.object;
+    let states = states(objects, &there(asked.wanted, Place::Plane)).await?;
     let listed = listed(objects, &KINDS_OF_PLANE, None, &selector(object)).await?;
     let (leaders, leases) = leaders(objects, object, &ctx.planes.leases(object.uid()), now).await?;
     ctx.planes.saw(object.uid(), leases);
     let policy_refused = policy_refused(objects).await?;
-    Ok(PlaneSeen { states, listed, leaders, policy_refused })
+    let propagated = match is_upgrading(object, asked.facts) {
+        true => Some(propagated(objects).await.map_err(|failure| failure.to_string())?),
+        false => None,
+    };
+    Ok(PlaneSeen { states, listed, leaders, policy_refused, propagated })
+}
+
+/// What carries workloads to members: group, version, kind. The first is what a member has of one.
+const CARRIERS: [(&str, &str, &str); 3] = [
+    ("work.karmada.io", "v1alpha1", "Work"),
+    ("work.karmada.io", "v1alpha2", "ResourceBinding"),
+    ("work.karmada.io", "v1alpha2", "ClusterResourceBinding"),
+];
+
+async fn propagated(objects: &Objects) -> Result<Propagated, Failure> {
+    let mut found = Propagated::default();
+    for (at, kind) in CARRIERS.into_iter().enumerate() {
+        let Some(counts) = objects.census(kind, None).await? else { continue };
+        if at == 0 {
+            found.works = counts.all;
+        }
+        found.terminating += counts.terminating;
+        let first = counts.first_terminating.map(|name| format!("{} {name}", kind.2));
+        found.first_terminating = found.first_terminating.or(first);
+    }
+    Ok(found)
 }
 
 /// The components that are led, as their Leases say.

@@ -58,13 +58,17 @@ pub fn stand_ins() -> String {
     DEFINITIONS.iter().map(|one| definition(one).to_string()).collect::<Vec<_>>().join("\n---\n")
 }
 
-/// Serves a bundle with this file of definitions for as long as the test runs: the place, as the spec has it.
-pub async fn serve(version: &str, file: String) -> Result<Value> {
+/// Serves a bundle with a file of definitions for each of these versions, for as long as the test runs: the place, as
+/// the spec has it.
+pub async fn serve(files: Vec<(&'static str, String)>) -> Result<Value> {
     let digest = |text: &str| Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect::<String>();
-    let index = json!({"formatVersion": 1, "artifacts": [{
-        "name": "karmada-crds", "kind": "manifests", "version": version, "path": "files/crds.yaml",
-        "size": file.len(), "sha256": digest(&file),
-    }]});
+    let artifact = |(version, file): &(&str, String)| {
+        json!({
+            "name": "karmada-crds", "kind": "manifests", "version": version, "path": format!("files/{version}.yaml"),
+            "size": file.len(), "sha256": digest(file),
+        })
+    };
+    let index = json!({"formatVersion": 1, "artifacts": files.iter().map(artifact).collect::<Vec<_>>()});
     let index = index.to_string();
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     let place = json!({"url": format!("http://{}", listener.local_addr()?), "indexSHA256": digest(&index)});
@@ -72,8 +76,9 @@ pub async fn serve(version: &str, file: String) -> Result<Value> {
         while let Ok((mut stream, _)) = listener.accept().await {
             let mut request = vec![0; 4096];
             let Ok(length) = stream.read(&mut request).await else { continue };
-            let is_index = request[..length].starts_with(b"GET /index.json ");
-            let body = if is_index { &index } else { &file };
+            let request = String::from_utf8_lossy(&request[..length]).into_owned();
+            let asked = |(version, _): &&(&str, String)| request.starts_with(&format!("GET /files/{version}.yaml "));
+            let body = files.iter().find(asked).map_or(&index, |(_, file)| file);
             let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\nConnection: close\r\n\r\n", body.len());
             // A client that is gone asks again.
             let _ = stream.write_all(format!("{head}{body}").as_bytes()).await;

@@ -11,6 +11,7 @@ mod network;
 mod programs;
 mod real;
 mod rights;
+mod upgrade;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -37,6 +38,8 @@ use programs::Programs;
 const NAMESPACE: &str = "planes";
 const DEADLINE: Duration = Duration::from_secs(150);
 const VERSION: &str = "1.18.2";
+/// The version that a plane has before it is brought to [`VERSION`].
+const FORMER: &str = "1.17.5";
 
 /// The metadata cluster, which is the host, and an operator that leads there with one controller.
 struct World {
@@ -59,8 +62,8 @@ impl World {
         let plane = json!({
             "apiVersion": "clusterwright.dev/v1alpha1", "kind": "KarmadaDeployment", "metadata": {"name": "k1"},
             "spec": {
-                "version": VERSION, "hostNamespace": NAMESPACE,
-                "crds": {"bundle": bundle::serve(VERSION, bundle::stand_ins()).await?},
+                "version": FORMER, "hostNamespace": NAMESPACE,
+                "crds": {"bundle": bundle::serve(vec![(FORMER, bundle::stand_ins()), (VERSION, bundle::stand_ins())]).await?},
                 "apiServer": {
                     "serviceType": "NodePort", "loadBalancerApiserverIp": own_address()?.to_string(), "nodePort": port,
                 },
@@ -177,6 +180,7 @@ async fn a_plane_whose_workloads_are_said_to_be_ready_is_made_kept_and_removed()
     println!("{}", world.server.kubectl(&["--namespace=fleet", "get", "kad"])?);
     is_made_in_order(&world, &said).await?;
     stands_still(&world).await?;
+    upgrade::to_the_next_minor(&world).await?;
     drift_is_put_back(&world).await?;
     a_renewed_leaf_rolls_one_deployment(&world).await?;
     what_is_switched_off_goes(&world).await?;

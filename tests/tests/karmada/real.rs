@@ -8,6 +8,7 @@ mod node;
 mod services;
 mod status;
 mod story;
+mod upgrade;
 mod volumes;
 
 use std::time::{Duration, Instant};
@@ -22,7 +23,7 @@ use kube::{Client, Config};
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
-use crate::{NAMESPACE, VERSION, begin, bundle, node_port, rights};
+use crate::{FORMER, NAMESPACE, VERSION, begin, bundle, node_port, rights};
 use given::Given;
 use node::Node;
 
@@ -45,8 +46,15 @@ struct World {
 
 impl World {
     async fn start() -> Result<Self> {
+        Self::start_in(VERSION).await
+    }
+
+    /// Starts with a plane of this version; its bundle has the definitions of all versions whose programs are given.
+    async fn start_in(version: &str) -> Result<Self> {
         let given = Given::from_env()?;
-        let definitions = given.definitions()?;
+        let there = [FORMER, VERSION].into_iter().filter(|version| given.has(version));
+        let definitions =
+            there.map(|version| Ok((version, given.definitions(version)?))).collect::<Result<Vec<_>>>()?;
         let server = ApiServer::shared().await?;
         let client = server.client();
         begin(&server).await?;
@@ -57,8 +65,8 @@ impl World {
         let plane = json!({
             "apiVersion": "clusterwright.dev/v1alpha1", "kind": "KarmadaDeployment", "metadata": {"name": "k1"},
             "spec": {
-                "version": VERSION, "hostNamespace": NAMESPACE,
-                "crds": {"bundle": bundle::serve(VERSION, definitions).await?},
+                "version": version, "hostNamespace": NAMESPACE,
+                "crds": {"bundle": bundle::serve(definitions).await?},
                 "apiServer": {
                     "serviceType": "NodePort", "loadBalancerApiserverIp": own_address()?.to_string(),
                     "nodePort": node_port()?,

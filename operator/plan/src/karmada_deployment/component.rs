@@ -114,9 +114,14 @@ impl Component {
         !matches!(self, Etcd | ApiServer | KubeControllerManager)
     }
 
-    /// Whether it knows `--feature-gates`.
-    pub const fn has_gates(self) -> bool {
-        !matches!(self, Etcd | Descheduler | Search | MetricsAdapter)
+    /// Whether its version is always that of the plane.
+    pub const fn follows_plane(self) -> bool {
+        self.is_of_karmada() && !matches!(self, Scheduler)
+    }
+
+    /// The component of this name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|component| component.name() == name)
     }
 
     /// How it is wanted; none: it is not, or it is etcd, of which the spec says something else.
@@ -165,11 +170,11 @@ impl Component {
         own.map_or(default, crds::ComponentVersion::as_str).to_owned()
     }
 
-    /// Its image: `docker.io/karmada/karmada-scheduler:v1.18.2`.
-    pub fn image(self, spec: &KarmadaDeploymentSpec, release: &Release) -> String {
+    /// Its image in this version: `docker.io/karmada/karmada-scheduler:v1.18.2`.
+    pub fn image(self, spec: &KarmadaDeploymentSpec, version: &str) -> String {
         let images = &spec.images;
         let prefix = if self.is_of_karmada() { &images.karmada } else { &images.kubernetes };
         let v = if self == Etcd { "" } else { "v" };
-        format!("{}/{}:{v}{}", prefix.0, self.name(), self.version(spec, release))
+        format!("{}/{}:{v}{version}", prefix.0, self.name())
     }
 }

@@ -2,6 +2,7 @@
 //! dead holds up nobody. What is made for one, in it and in the plane, is labelled; nothing else is ever deleted.
 
 mod action;
+pub(super) mod agents;
 mod auto_join;
 mod cleaning;
 mod cluster;
@@ -47,6 +48,7 @@ pub(super) fn plan(observed: &Observed<'_>) -> Planned {
     let known = known(observed.object);
     let targets = roster(observed.object, observed.seen.neighbours, observed.seen.plane.seen());
     let begin = pace::may_begin(observed, &targets);
+    let follow = agents::may_follow(observed, &targets);
     let mut planned = Plan { actions: Vec::new(), status: Vec::new(), next: Next::OnChange, waits_for: None };
     for target in &targets {
         let context = Context::new(observed, (&targets, target), &known, begin.contains(target.name.as_str()));
@@ -54,6 +56,9 @@ pub(super) fn plan(observed: &Observed<'_>) -> Planned {
             Wish::Leave => leave::leave(&context),
             Wish::Join | Wish::Wait(_) => join::join(&context),
         };
+        if !follow.contains(target.name.as_str()) {
+            outcome.acts.retain(|act| !agents::is_follow_up(observed, target, act));
+        }
         if observed.object.spec.paused {
             pause(&mut outcome, &context);
         }

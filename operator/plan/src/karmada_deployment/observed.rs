@@ -1,10 +1,13 @@
 //! What the planner of KarmadaDeployments looks at.
 
+use std::collections::BTreeMap;
+
 use crds::cluster::ComponentHealth;
 use crds::{Cluster, KarmadaDeployment};
 use jiff::Timestamp;
 use serde_json::Value;
 
+use super::component::Component;
 use super::contact::Contact;
 use super::material::Material;
 use super::members;
@@ -51,11 +54,14 @@ impl<'a> Observed<'a> {
     }
 }
 
-/// What the host cluster says of how the API server is reached. Read before certificates are made, which are for it.
+/// What the host cluster says of how the API server is reached, and of what runs there. Read before certificates are
+/// made, and before it is known what is wanted.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct HostFacts {
     /// The Service `names::api_server_service` in the host namespace, as it is; `None`: it is not there.
     pub service: Option<Value>,
+    /// The versions of the workloads in the host namespace, as `running_versions` reads them.
+    pub versions: BTreeMap<Component, String>,
 }
 
 /// What was seen on the host cluster.
@@ -83,4 +89,17 @@ pub struct PlaneSeen {
     pub leaders: Vec<ComponentHealth>,
     /// Why the policy of `trial_policy()` is refused when it is created by a dry run; `None`: it is admitted.
     pub policy_refused: Option<String>,
+    /// What is propagated; `None`: nobody has asked, which is so while `is_upgrading()` says no.
+    pub propagated: Option<Propagated>,
+}
+
+/// What a plane propagates.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Propagated {
+    /// How many Works there are, of all members.
+    pub works: usize,
+    /// How many Works, ResourceBindings and ClusterResourceBindings are being deleted.
+    pub terminating: usize,
+    /// The first of them: `Work karmada-es-m1/nginx`.
+    pub first_terminating: Option<String>,
 }

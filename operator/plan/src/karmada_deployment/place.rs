@@ -83,11 +83,25 @@ impl Stage {
     }
 }
 
+/// What is done to an object that is not as it is wanted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Hold {
+    /// It is applied.
+    #[default]
+    Free,
+    /// It stays as it is; one that is not there is applied.
+    Kept,
+    /// It stays as it is, or is not there.
+    Untouched,
+}
+
 /// An object that is wanted.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Wanted {
     /// When it is applied.
     pub stage: Stage,
+    /// Whether its position in an upgrade lets it be applied.
+    pub hold: Hold,
     /// Where.
     pub place: Place,
     /// Which object.
@@ -99,12 +113,23 @@ pub struct Wanted {
 impl Wanted {
     /// One on the host.
     pub(super) fn on_host(stage: Stage, manifest: Value) -> Self {
-        Self { stage, place: Place::Host, object: object_of(&manifest), manifest: Manifest(manifest) }
+        Self { stage, hold: Hold::Free, place: Place::Host, object: object_of(&manifest), manifest: Manifest(manifest) }
+    }
+
+    /// The same, held.
+    pub(super) fn held(self, hold: Hold) -> Self {
+        Self { hold, ..self }
     }
 
     /// One in the plane.
     pub(super) fn in_plane(stage: Stage, manifest: Value) -> Self {
-        Self { stage, place: Place::Plane, object: object_of(&manifest), manifest: Manifest(manifest) }
+        Self {
+            stage,
+            hold: Hold::Free,
+            place: Place::Plane,
+            object: object_of(&manifest),
+            manifest: Manifest(manifest),
+        }
     }
 }
 

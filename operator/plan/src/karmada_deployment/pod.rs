@@ -9,8 +9,7 @@ use serde_json::{Value, json};
 use super::component::Component;
 use super::files::{DIRECTORY, File, digest, volume};
 use super::material::pull_secret;
-use super::names::{component_name, labels, pod_selector};
-use super::release::Release;
+use super::names::{labels, pod_selector};
 
 /// The user of all programs, which no image has a name for.
 const USER: i64 = 65532;
@@ -34,11 +33,10 @@ pub(super) struct Container {
     pub env: Vec<Value>,
 }
 
-/// The template of a component's Pods.
+/// The template of a component's Pods, in this version.
 pub(super) fn template(
     object: &KarmadaDeployment,
-    release: &Release,
-    component: Component,
+    (component, version): (Component, &str),
     files: &[File],
     container: &Container,
 ) -> Value {
@@ -61,7 +59,7 @@ pub(super) fn template(
             "affinity": affinity(object, component, &pod),
             "tolerations": pod.tolerations,
             "imagePullSecrets": pull_secrets,
-            "containers": [main_container(object, release, component, container, &pod.resources)],
+            "containers": [main_container(object, (component, version), container, &pod.resources)],
             "volumes": [volume(object, component, files), { "name": "tmp", "emptyDir": {} }],
         },
     });
@@ -73,8 +71,7 @@ pub(super) fn template(
 
 fn main_container(
     object: &KarmadaDeployment,
-    release: &Release,
-    component: Component,
+    (component, version): (Component, &str),
     container: &Container,
     resources: &Resources,
 ) -> Value {
@@ -96,7 +93,7 @@ fn main_container(
     };
     json!({
         "name": component.name(),
-        "image": component.image(&object.spec, release),
+        "image": component.image(&object.spec, version),
         "imagePullPolicy": object.spec.images.pull_policy.as_str(),
         "command": container.command,
         "env": container.env,
@@ -145,11 +142,7 @@ fn affinity(object: &KarmadaDeployment, component: Component, pod: &PodSettings)
 /// Why a Pod of a component does not run, as the first one says that has something to say: the image that cannot be
 /// pulled, the program that ends, the node that is not found.
 pub(super) fn trouble(pods: &[Value], object: &KarmadaDeployment, component: Component) -> Option<String> {
-    let is_of = |pod: &&Value| {
-        let labels = &pod["metadata"]["labels"];
-        labels["app.kubernetes.io/name"] == component.name() && labels[label::KARMADA_UID] == object.uid()
-    };
-    pods.iter().filter(is_of).find_map(|pod| {
+    pods.iter().filter(|pod| is_of(pod, object, component)).find_map(|pod| {
         let name = pod["metadata"]["name"].as_str().unwrap_or_default();
         Some(format!("Pod {name}: {}", container_trouble(pod).or_else(|| not_scheduled(pod))?))
     })
@@ -178,13 +171,23 @@ fn not_scheduled(pod: &Value) -> Option<String> {
     Some(format!("{}: {}", text("reason"), text("message")))
 }
 
+/// Whether a Pod is one of a component.
+pub(super) fn is_of(pod: &Value, object: &KarmadaDeployment, component: Component) -> bool {
+    let labels = &pod["metadata"]["labels"];
+    labels["app.kubernetes.io/name"] == component.name() && labels[label::KARMADA_UID] == object.uid()
+}
+
 /// The Deployment of a component, in other words: all but etcd's.
-pub(super) fn deployment(object: &KarmadaDeployment, component: Component, replicas: i32, template: &Value) -> Value {
+pub(super) fn deployment(
+    metadata: Value,
+    object: &KarmadaDeployment,
+    component: Component,
+    pods: (i32, Value),
+) -> Value {
+    let (replicas, template) = pods;
     json!({
         "apiVersion": "apps/v1", "kind": "Deployment",
-        "metadata": {
-            "name": component_name(object, component), "namespace": object.spec.host_namespace, "labels": labels(object),
-        },
+        "metadata": metadata,
         "spec": {
             "replicas": replicas,
             "selector": { "matchLabels": pod_selector(object, component) },

@@ -9,6 +9,7 @@ use super::files::path;
 use super::leaves::etcd_member_name;
 use super::names::{component_name, etcd_peers, full_host_name};
 use super::pod::{Container, Probe};
+use super::release::Release;
 
 /// Where those listen that the API server asks: no capability is needed for it.
 pub(super) const SERVING_PORT: u16 = 8443;
@@ -23,7 +24,7 @@ const SEARCH_HEALTH: &str =
     "/readyz?exclude=poststarthook/start-karmada-informers&exclude=poststarthook/start-karmada-search-controller";
 
 /// What a component runs.
-pub(super) fn container(object: &KarmadaDeployment, component: Component) -> Container {
+pub(super) fn container(object: &KarmadaDeployment, release: &Release, component: Component) -> Container {
     let (program, flags, probe, ports) = match component {
         Component::Etcd => {
             let probe = Probe { ready: "/readyz", live: "/livez", port: ETCD_PORTS[2].1, scheme: "HTTP" };
@@ -65,7 +66,7 @@ pub(super) fn container(object: &KarmadaDeployment, component: Component) -> Con
     let name = json!({ "name": "POD_NAME", "valueFrom": { "fieldRef": { "fieldPath": "metadata.name" } } });
     let is_etcd = component == Component::Etcd;
     Container {
-        command: [vec![program.to_owned()], written(flags), written(given(object, component))].concat(),
+        command: [vec![program.to_owned()], written(flags), written(given(object, release, component))].concat(),
         probe,
         ports,
         mounts: if is_etcd { vec![json!({ "name": "data", "mountPath": "/var/lib/etcd" })] } else { Vec::new() },
@@ -84,13 +85,13 @@ fn named<const N: usize>(flags: [(&str, String); N]) -> Flags {
 }
 
 /// What the spec gives it: feature gates, and further flags.
-fn given(object: &KarmadaDeployment, component: Component) -> Flags {
+fn given(object: &KarmadaDeployment, release: &Release, component: Component) -> Flags {
     let spec = &object.spec;
     let Some(settings) = component.settings(spec) else {
         let local = spec.etcd.local.iter().flat_map(|local| &local.extra_args);
         return local.map(|(name, value)| (name.clone(), value.0.clone())).collect();
     };
-    let mut gates = match component.is_of_karmada() && component.has_gates() {
+    let mut gates = match release.gated.contains(&component.field()) {
         true => spec.feature_gates.clone(),
         false => Default::default(),
     };

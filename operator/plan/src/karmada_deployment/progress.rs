@@ -1,7 +1,8 @@
 //! How far each stage is: what is to be written, what keeps it from being written, and whether what is there works.
 
-use crds::Reason;
 use crds::cluster_addon::AppliedObject;
+use crds::names::annotation;
+use crds::{KarmadaDeployment, Reason};
 use serde_json::Value;
 
 use super::action::Action;
@@ -9,15 +10,15 @@ use super::component::Component;
 use super::contact::Contact;
 use super::names::is_made_for;
 use super::observed::Observed;
-use super::place::{Place, Stage, Wanted};
-use super::pod::trouble;
+use super::place::{Hold, Place, Stage, Wanted};
+use super::pod::{is_of, trouble};
 use super::unseen::unseen;
 use super::wanted::definitions::incomplete;
 use crate::addon::Problem;
 use crate::cluster_addon::conflict::{self, FieldConflict};
 use crate::cluster_addon::health::{Health, health};
 use crate::cluster_addon::{State, Trial};
-use crate::message::quote;
+use crate::message::{count, quote};
 
 /// How far a stage is.
 #[derive(Clone, Debug, PartialEq)]
@@ -33,11 +34,21 @@ pub(super) struct StageReport {
     pub unseen: Option<Problem>,
     /// What is not healthy, and why.
     pub unhealthy: Option<Problem>,
+    /// Whether an upgrade has yet to come to it: nothing waits for it to work.
+    pub is_held: bool,
 }
 
 impl StageReport {
     fn new(stage: Stage) -> Self {
-        Self { stage, writes: Vec::new(), is_missing: false, problem: None, unseen: None, unhealthy: None }
+        Self {
+            stage,
+            writes: Vec::new(),
+            is_missing: false,
+            problem: None,
+            unseen: None,
+            unhealthy: None,
+            is_held: false,
+        }
     }
 
     /// Whether the next stage may begin.
@@ -47,7 +58,8 @@ impl StageReport {
 
     /// Why it may not.
     pub fn waits_for(&self) -> Option<Problem> {
-        self.unseen.clone().or_else(|| self.difference()).or_else(|| self.unhealthy.clone())
+        let unhealthy = || self.unhealthy.clone().filter(|_| !self.is_held);
+        self.unseen.clone().or_else(|| self.difference()).or_else(unhealthy)
     }
 
     /// What is not as it is wanted.
@@ -121,7 +133,13 @@ enum Fate {
 }
 
 fn look(observed: &Observed<'_>, wanted: &Wanted, index: usize, state: &State, report: &mut StageReport) {
+    let is_held = match wanted.hold {
+        Hold::Free => false,
+        Hold::Kept => !matches!(state, State::Missing),
+        Hold::Untouched => true,
+    };
     match fate(observed, wanted, state) {
+        _ if is_held => {}
         Fate::Settled => {}
         Fate::Problem(problem) => drop(report.problem.get_or_insert(problem)),
         Fate::Apply { force } => report.writes.push(Action::Apply {
@@ -132,7 +150,8 @@ fn look(observed: &Observed<'_>, wanted: &Wanted, index: usize, state: &State, r
             force,
         }),
     }
-    report.is_missing |= !matches!(state, State::There { .. });
+    report.is_missing |= !matches!(state, State::There { .. }) && wanted.hold != Hold::Untouched;
+    report.is_held |= wanted.hold != Hold::Free;
     if let Some(unhealthy) = unhealthy(observed, wanted, state) {
         report.unhealthy.get_or_insert(unhealthy);
     }
@@ -159,6 +178,7 @@ fn fate(observed: &Observed<'_>, wanted: &Wanted, state: &State) -> Fate {
         };
     }
     match state {
+        State::There { live, .. } if is_definition(object) && is_newer(live, &wanted.manifest.0) => Fate::Settled,
         State::Missing => Fate::Apply { force: is_own },
         State::There { trial: Trial::Same | Trial::Unknown, .. } => Fate::Settled,
         State::There { trial: Trial::Differs, .. } => Fate::Apply { force: is_own },
@@ -174,6 +194,21 @@ fn fate(observed: &Observed<'_>, wanted: &Wanted, state: &State) -> Fate {
             format!("{object}: its API server knows no {} of {}", object.kind, object.api_version()),
         ),
     }
+}
+
+fn is_definition(object: &AppliedObject) -> bool {
+    object.kind == "CustomResourceDefinition"
+}
+
+/// Whether what is there is of a newer version of Karmada: a definition is never set back, since objects may have
+/// fields that the older one would take away.
+fn is_newer(live: &Value, wanted: &Value) -> bool {
+    let version = |of: &Value| {
+        let text = of["metadata"]["annotations"][annotation::VERSION].as_str()?;
+        let core = text.split('-').next()?;
+        core.split('.').map(|number| number.parse().ok()).collect::<Option<Vec<u32>>>()
+    };
+    version(live).zip(version(wanted)).is_some_and(|(live, wanted)| live > wanted)
 }
 
 fn is_namespace(object: &AppliedObject) -> bool {
@@ -195,19 +230,28 @@ fn unhealthy(observed: &Observed<'_>, wanted: &Wanted, state: &State) -> Option<
     if !says_so.contains(&wanted.object.kind.as_str()) {
         return None;
     }
-    let (why, has_failed) = match health(live) {
-        Health::Healthy => return None,
-        Health::Progressing(why) => (why, false),
-        Health::Failed(why) => (why, true),
-    };
     let component = Component::ALL.into_iter().find(|component| component.stage() == wanted.stage);
     let pods = match observed.host {
         Contact::Made(seen) => seen.pods.as_slice(),
         _ => &[],
+    };
+    let (why, has_failed) = match health(live) {
+        // Pods that are ending still work.
+        Health::Healthy => {
+            (component.and_then(|component| still_to_end(live, pods, observed.object, component))?, false)
+        }
+        Health::Progressing(why) => (why, false),
+        Health::Failed(why) => (why, true),
     };
     let pod = component.and_then(|component| trouble(pods, observed.object, component));
     let reason = if has_failed || pod.is_some() { Reason::ComponentUnhealthy } else { Reason::ComponentStarting };
     let pod = pod.map(|pod| format!(": {}", quote(pod))).unwrap_or_default();
     let message = format!("waiting for {}: {}: {}{pod}", wanted.stage.title(), wanted.object, quote(why));
     Some(Problem { reason, message })
+}
+
+/// What is left of a workload that is to have no Pods.
+fn still_to_end(live: &Value, pods: &[Value], object: &KarmadaDeployment, component: Component) -> Option<String> {
+    let left = pods.iter().filter(|pod| is_of(pod, object, component)).count();
+    (live["spec"]["replicas"] == 0 && left > 0).then(|| format!("{} still to end", count(left, "Pod")))
 }

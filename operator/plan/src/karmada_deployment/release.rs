@@ -1,6 +1,11 @@
-//! What goes with a minor version of Karmada: facts of its release.
+//! What goes with a minor version of Karmada: facts of its release. All that differs between minors is here.
+
+mod entries;
 
 use crds::KarmadaDeploymentSpec;
+
+pub(super) use entries::Entry;
+use entries::{MUTATING, VALIDATING};
 
 /// What goes with a minor version.
 #[derive(Debug)]
@@ -13,8 +18,14 @@ pub struct Release {
     pub kubernetes: &'static str,
     /// The feature gates of Karmada's programs: all that have any know all of them.
     pub gates: &'static [&'static [&'static str]],
+    /// The fields of the components of Karmada that know `--feature-gates`; to others it is an unknown flag.
+    pub gated: &'static [&'static str],
     /// Flags that other minors have and this one does not, with the field of the component.
     pub absent_flags: &'static [(&'static str, &'static str)],
+    /// What its webhook completes when it is written.
+    pub(super) mutating: &'static [Entry],
+    /// What its webhook checks when it is written.
+    pub(super) validating: &'static [Entry],
 }
 
 /// Gates of 1.17, and those that every program of the kind has.
@@ -39,6 +50,9 @@ const GATES: &[&str] = &[
     "WorkloadAffinity",
 ];
 
+/// Components with `--feature-gates`, of both.
+const GATED: &[&str] = &["aggregatedApiServer", "controllerManager", "scheduler", "webhook"];
+
 /// The releases that are known.
 pub const RELEASES: &[Release] = &[
     Release {
@@ -46,17 +60,23 @@ pub const RELEASES: &[Release] = &[
         etcd: "3.6.6-0",
         kubernetes: "1.35.2",
         gates: &[GATES],
+        gated: GATED,
         absent_flags: &[("search", "cluster-api-qps"), ("search", "cluster-api-burst")],
+        mutating: MUTATING,
+        validating: VALIDATING,
     },
     Release {
         minor: (1, 18),
         etcd: "3.6.6-0",
         kubernetes: "1.35.2",
         gates: &[GATES, &["SchedulingOvercommitProtection"]],
+        gated: GATED,
         absent_flags: &[
             ("controllerManager", "cluster-lease-duration"),
             ("controllerManager", "cluster-lease-renew-interval-fraction"),
         ],
+        mutating: MUTATING,
+        validating: VALIDATING,
     },
 ];
 
@@ -86,7 +106,12 @@ pub const DEFINITIONS: [&str; 19] = [
 impl Release {
     /// That of the version wanted; none: its minor is not known here.
     pub fn wanted(spec: &KarmadaDeploymentSpec) -> Option<&'static Release> {
-        RELEASES.iter().find(|release| release.minor == spec.version.minor())
+        Self::find(spec.version.minor())
+    }
+
+    /// That of a minor; none: it is not known here.
+    pub(super) fn find(minor: (u32, u32)) -> Option<&'static Release> {
+        RELEASES.iter().find(|release| release.minor == minor)
     }
 
     /// Whether programs of it have this feature gate.

@@ -7,7 +7,6 @@ use crds::names::{condition, kubeconfig_secret};
 use crds::references::LocalRef;
 use crds::{KarmadaDeploymentStatus, ObjectExt, Reason};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use serde_json::Value;
 
 use super::component::Component;
 use super::contact::Contact;
@@ -15,6 +14,7 @@ use super::members::{counts, departure, members_ready};
 use super::observed::Observed;
 use super::place::{Place, Stage, Wanted};
 use super::progress::StageReport;
+use super::upgrade::{Outcome, Upgrade, image_version};
 use crate::addon::Problem;
 use crate::cluster_addon::State;
 use crate::message::cut;
@@ -27,6 +27,10 @@ pub(super) struct Found<'a> {
     pub before: Option<Problem>,
     /// What is to be changed, beside the stages; and what a pause keeps from being done.
     pub outdated: Option<Problem>,
+    /// Why it does not work, deeper than what Pods say of themselves.
+    pub silent: Option<Problem>,
+    /// The upgrade that is wanted, and what becomes of it.
+    pub upgrade: Option<(&'a Outcome, &'a Upgrade)>,
     /// The members from now on.
     pub members: &'a [KarmadaMemberStatus],
 }
@@ -40,13 +44,15 @@ pub(super) fn status(observed: &Observed<'_>, found: &Found<'_>) -> KarmadaDeplo
         members_ready(found.members),
         up_to_date(found),
     ];
-    let ready = ready(&parts, found.members);
+    let ready = ready(&parts, found);
     let mut shown = base(observed, found.members);
+    shown.upgrade = found.upgrade.and_then(|(outcome, _)| outcome.record.clone());
     shown.message = Some(cut(ready.message.clone()));
     shown.components = components(observed, found.wanted);
     let has_version =
         parts.iter().filter(|part| part.type_ != condition::MEMBERS_READY).all(|part| part.status == Some(true));
-    if has_version {
+    let is_over = found.upgrade.is_some_and(|(outcome, _)| outcome.record.is_none());
+    if has_version || is_over {
         shown.version = Some(observed.object.spec.version.as_str().to_owned());
     }
     let statements: Vec<Statement> = [ready].into_iter().chain(parts).collect();
@@ -90,11 +96,13 @@ fn base(observed: &Observed<'_>, members: &[KarmadaMemberStatus]) -> KarmadaDepl
 }
 
 /// The first part that does not work, or all do.
-fn ready(parts: &[Statement; 5], members: &[KarmadaMemberStatus]) -> Statement {
+fn ready(parts: &[Statement; 5], found: &Found<'_>) -> Statement {
     match parts.iter().find(|part| is_bad(part.type_, part.status, &part.reason)) {
         Some(part) => Statement::new(condition::READY, part.status, part.reason.clone(), part.message.clone()),
         None => {
-            let message = format!("the plane works and all members are reached{}", departure(members));
+            let upgrade = found.upgrade.and_then(|(outcome, _)| outcome.problem.as_ref());
+            let upgrade = upgrade.map(|problem| format!("; {}", problem.message)).unwrap_or_default();
+            let message = format!("the plane works and all members are reached{}{upgrade}", departure(found.members));
             Statement::new(condition::READY, true, Reason::AllReady, cut(message))
         }
     }
@@ -168,16 +176,30 @@ fn api_server_ready(found: &Found<'_>) -> Statement {
 
 fn components_ready(observed: &Observed<'_>, found: &Found<'_>) -> Statement {
     let open = broken(found, |stage| stage > Stage::ApiServer);
-    let problem = open.or_else(|| silent(observed));
+    let problem = open.or_else(|| stopped(observed, found)).or_else(|| found.silent.clone());
     stated(condition::COMPONENTS_READY, problem, "every component works, and its APIs and webhooks answer")
 }
 
+/// What an upgrade has stopped.
+fn stopped(observed: &Observed<'_>, found: &Found<'_>) -> Option<Problem> {
+    let (_, upgrade) = found.upgrade?;
+    let stopped = upgrade.stopped(observed.object);
+    let names: Vec<&str> = stopped.iter().map(|component| component.name()).collect();
+    let message = format!(
+        "{} stopped while the plane is brought to {}: nothing is scheduled or propagated, members go on running what they have",
+        names.join(", "),
+        upgrade.record.to
+    );
+    (!names.is_empty()).then_some(Problem { reason: Reason::Upgrading, message })
+}
+
 /// Deeper than what Pods say of themselves: whether leaders work, and whether a policy would be admitted.
-fn silent(observed: &Observed<'_>) -> Option<Problem> {
+pub(super) fn silent(observed: &Observed<'_>, upgrade: Option<&Upgrade>) -> Option<Problem> {
     let Contact::Made(seen) = observed.plane else { return None };
     let problem = |message: String| Problem { reason: Reason::ComponentUnhealthy, message };
-    let sick = |leader: &&ComponentHealth| !leader.healthy;
-    if let Some(leader) = seen.leaders.iter().find(sick) {
+    let stopped = upgrade.map(|upgrade| upgrade.stopped(observed.object)).unwrap_or_default();
+    let is_stopped = |leader: &ComponentHealth| stopped.iter().any(|component| component.name() == leader.name);
+    if let Some(leader) = seen.leaders.iter().find(|leader| !leader.healthy && !is_stopped(leader)) {
         let why = leader.message.as_deref().unwrap_or("its leader is silent");
         return Some(problem(format!("{}: {why}", leader.name)));
     }
@@ -188,7 +210,8 @@ fn silent(observed: &Observed<'_>) -> Option<Problem> {
 fn up_to_date(found: &Found<'_>) -> Statement {
     let difference = |report: &StageReport| report.unseen.clone().or_else(|| report.difference());
     let pending = || found.reports.iter().find_map(difference);
-    let problem = found.before.clone().or_else(|| found.outdated.clone()).or_else(pending);
+    let upgrade = || found.upgrade.and_then(|(outcome, _)| outcome.problem.clone());
+    let problem = found.before.clone().or_else(upgrade).or_else(|| found.outdated.clone()).or_else(pending);
     match problem {
         Some(Problem { reason, message }) => Statement::new(condition::UP_TO_DATE, known(reason), reason, cut(message)),
         None => {
@@ -217,17 +240,10 @@ fn components(observed: &Observed<'_>, wanted: &[Wanted]) -> Vec<KarmadaComponen
         let ready = live.and_then(|live| live["status"]["readyReplicas"].as_i64()).unwrap_or_default();
         Some(KarmadaComponentStatus {
             name: component.name().to_owned(),
-            version: live.and_then(tag),
+            version: live.and_then(image_version),
             replicas,
             ready_replicas: i32::try_from(ready).unwrap_or(i32::MAX),
         })
     };
     Component::ALL.into_iter().filter_map(shown).collect()
-}
-
-/// The version in the name of a workload's image.
-fn tag(live: &Value) -> Option<String> {
-    let image = live["spec"]["template"]["spec"]["containers"][0]["image"].as_str()?;
-    let (_, tag) = image.rsplit_once(':')?;
-    Some(tag.trim_start_matches('v').to_owned())
 }

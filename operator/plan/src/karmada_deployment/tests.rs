@@ -8,4 +8,5 @@ mod refusals;
 mod reports;
 mod secrets;
 mod sequence;
+mod upgrade;
 mod world;

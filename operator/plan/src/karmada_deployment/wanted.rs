@@ -14,20 +14,30 @@ use crds::KarmadaDeployment;
 use super::component::Component;
 use super::material::{Material, sources};
 use super::names::{MEMBERS_NAMESPACE, PLANE_NAMESPACE};
-use super::place::{Stage, Wanted};
+use super::observed::HostFacts;
+use super::place::{Hold, Stage, Wanted};
 use super::release::Release;
+use super::upgrade::{Due, Upgrade, find};
 use crate::cluster_addon::documents::Document;
 use namespaces::namespace;
 
 /// All objects that are wanted. While keys or certificates are missing: those that need none, without which it is not
-/// known what certificates are for.
-pub fn wanted(object: &KarmadaDeployment, material: &Material, definitions: &[Document]) -> Vec<Wanted> {
+/// known what certificates are for. During an upgrade each is as the step wants it that is under way.
+pub fn wanted(
+    object: &KarmadaDeployment,
+    material: &Material,
+    facts: &HostFacts,
+    definitions: &[Document],
+) -> Vec<Wanted> {
     let mut wanted = host::foundation(object);
     let (Some(release), Some(authority)) = (Release::wanted(&object.spec), authority(material)) else {
         return wanted;
     };
+    let upgrade = find(object, facts);
+    let due = |component: Component| upgrade.as_ref().map_or(Due::Now, |upgrade| upgrade.due(object, component));
     let missing = |source: &super::material::Source| !material.secrets.contains_key(&source.name);
-    let Some(components) = host::components(object, release, material).filter(|_| !sources(object).iter().any(missing))
+    let Some(components) =
+        host::components(object, release, material, due).filter(|_| !sources(object).iter().any(missing))
     else {
         return wanted;
     };
@@ -36,13 +46,16 @@ pub fn wanted(object: &KarmadaDeployment, material: &Material, definitions: &[Do
     wanted.extend(
         [PLANE_NAMESPACE, MEMBERS_NAMESPACE].map(|name| Wanted::in_plane(Stage::Namespaces, namespace(object, name))),
     );
-    wanted.extend(definitions::definitions(object, definitions, &authority));
+    let hold = upgrade.as_ref().map_or(Hold::Free, Upgrade::definitions);
+    wanted.extend(definitions::definitions(object, definitions, &authority).into_iter().map(|one| one.held(hold)));
     wanted.extend(roles::roles(object));
     let served = [Component::AggregatedApiServer, Component::Search, Component::MetricsAdapter];
-    for component in served.into_iter().filter(|component| component.replicas(&object.spec).is_some()) {
+    let is_there = |component: &Component| component.replicas(&object.spec).is_some() && due(*component) != Due::Later;
+    for component in served.into_iter().filter(is_there) {
         wanted.extend(api_services::api_services(object, component, &authority));
     }
-    wanted.extend(webhooks::configurations(object, &authority));
+    let (asked, hold) = upgrade.as_ref().map_or((vec![release], Hold::Free), |upgrade| upgrade.webhooks(release));
+    wanted.extend(webhooks::configurations(object, &authority, &asked).into_iter().map(|one| one.held(hold)));
     wanted.sort_by_key(|one| one.stage);
     wanted
 }

@@ -37,10 +37,13 @@ async fn bundle() -> String {
     };
     let file = DEFINITIONS.iter().map(definition).collect::<Vec<_>>().join("\n---\n");
     let sha256: String = Sha256::digest(&file).iter().map(|byte| format!("{byte:02x}")).collect();
-    let index = json!({"formatVersion": 1, "artifacts": [{
-        "name": "karmada-crds", "kind": "manifests", "version": "1.18.2", "path": "crds.yaml", "size": file.len(),
-        "sha256": sha256,
-    }]});
+    let entry = |version: &str| {
+        json!({
+            "name": "karmada-crds", "kind": "manifests", "version": version, "path": "crds.yaml", "size": file.len(),
+            "sha256": sha256,
+        })
+    };
+    let index = json!({"formatVersion": 1, "artifacts": [entry("1.17.5"), entry("1.18.2")]});
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     let router = Router::new().fallback(move |uri: Uri| async move {
@@ -87,6 +90,17 @@ impl World {
         name_cluster(&world.api, "metadata");
         name_cluster(&world.plane, "plane");
         world
+    }
+
+    /// Is of another version.
+    pub fn in_version(self, version: &str) -> Self {
+        self.want(version);
+        self
+    }
+
+    /// Wants another version.
+    pub fn want(&self, version: &str) {
+        self.api.edit(KEY, |object| object["spec"]["version"] = json!(version));
     }
 
     /// Runs on a Cluster of its own.
@@ -207,6 +221,7 @@ impl World {
         let host = self.host.as_ref().unwrap_or(&self.api);
         show(host, "deployments", &all);
         show(host, "statefulsets", &all);
+        self.members.values().for_each(|member| show(member, "deployments", &all));
         show(&self.plane, "customresourcedefinitions", &said(&["Established", "NamesAccepted"]));
         show(&self.plane, "apiservices", &said(&["Available"]));
         for (namespace, name) in [

@@ -50,7 +50,8 @@ impl Container {
         let place = if program.starts_with('/') { program.clone() } else { format!("/usr/local/bin/{name}") };
         let copy = root.join(place.trim_start_matches('/'));
         if !copy.exists() {
-            let given = start.given.program(&name)?;
+            let image = spec.containers.first().and_then(|container| container.image.as_deref()).unwrap_or_default();
+            let given = start.given.program(&name, image)?;
             fs::hard_link(&given, &copy).or_else(|_| fs::copy(&given, &copy).map(drop))?;
         }
         ensure!(user.run_as_non_root == Some(true), "it may run as root");

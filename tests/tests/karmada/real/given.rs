@@ -9,35 +9,42 @@ use lab::cache::Cache;
 
 use crate::VERSION;
 
-/// The programs of one version.
+/// The programs, by version.
 #[derive(Clone)]
 pub struct Given {
     directory: PathBuf,
 }
 
 impl Given {
-    /// Those of [`VERSION`]; an error says where they are looked for.
+    /// Those that are given, [`VERSION`] among them; an error says where they are looked for.
     pub fn from_env() -> Result<Self> {
         let given = std::env::var_os("CLUSTERWRIGHT_PROGRAMS").filter(|value| !value.is_empty());
         let given = given.context("CLUSTERWRIGHT_PROGRAMS is not set: `make karmada` says what it must hold")?;
-        let directory = Path::new(&given).join("karmada").join(VERSION);
-        ensure!(directory.is_dir(), "{} is missing: `make karmada` says what it must hold", directory.display());
-        Ok(Self { directory })
+        let own = Self { directory: Path::new(&given).join("karmada") };
+        let wanted = own.directory.join(VERSION);
+        ensure!(own.has(VERSION), "{} has no programs: `make karmada` says what it must hold", wanted.display());
+        Ok(own)
     }
 
-    /// The program of a container: Karmada's are given, Kubernetes' and etcd are those of the lab.
-    pub fn program(&self, name: &str) -> Result<PathBuf> {
+    /// Whether those of a version are given.
+    pub fn has(&self, version: &str) -> bool {
+        self.directory.join(version).join("bin").join("karmada-webhook").is_file()
+    }
+
+    /// The program of a container with this image: Karmada's are given, Kubernetes' and etcd are those of the lab.
+    pub fn program(&self, name: &str, image: &str) -> Result<PathBuf> {
         if !name.starts_with("karmada-") {
             return lab::programs::Programs::from_env(&Cache::from_env()).find(name);
         }
-        let path = self.directory.join("bin").join(name);
+        let version = image.rsplit_once(":v").with_context(|| format!("{image} has no version"))?.1;
+        let path = self.directory.join(version).join("bin").join(name);
         ensure!(path.is_file(), "{} is missing", path.display());
         Ok(path)
     }
 
-    /// The definitions of the release in one file, as a bundle has them.
-    pub fn definitions(&self) -> Result<String> {
-        let path = self.directory.join("crds.tar.gz");
+    /// The definitions of a release in one file, as a bundle has them.
+    pub fn definitions(&self, version: &str) -> Result<String> {
+        let path = self.directory.join(version).join("crds.tar.gz");
         let file = std::fs::File::open(&path).with_context(|| format!("failed to open {}", path.display()))?;
         let mut archive = tar::Archive::new(flate2::read::GzDecoder::new(file));
         let mut documents = Vec::new();

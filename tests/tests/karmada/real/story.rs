@@ -54,7 +54,7 @@ fn api_of(plane: &Client, group: &str, version: &str, kind: &str) -> Api<Dynamic
     Api::all_with(plane.clone(), &resource)
 }
 
-fn in_default(plane: &Client, group: &str, version: &str, kind: &str) -> Api<DynamicObject> {
+pub(super) fn in_default(plane: &Client, group: &str, version: &str, kind: &str) -> Api<DynamicObject> {
     let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));
     Api::namespaced_with(plane.clone(), "default", &resource)
 }
@@ -73,7 +73,7 @@ async fn every_api_is_available(plane: &Client) -> Result<()> {
     Ok(())
 }
 
-fn policy(name: &str, placement: Value) -> Result<DynamicObject> {
+pub(super) fn policy(name: &str, placement: Value) -> Result<DynamicObject> {
     Ok(serde_json::from_value(json!({
         "apiVersion": "policy.karmada.io/v1alpha1", "kind": "PropagationPolicy", "metadata": {"name": name},
         "spec": {
@@ -84,7 +84,7 @@ fn policy(name: &str, placement: Value) -> Result<DynamicObject> {
 }
 
 /// One webhook completes it; the other refuses what a schema cannot.
-async fn policies_pass_the_webhooks(plane: &Client) -> Result<()> {
+pub(super) async fn policies_pass_the_webhooks(plane: &Client) -> Result<()> {
     let policies = in_default(plane, "policy.karmada.io", "v1alpha1", "PropagationPolicy");
     let made = policies.create(&PostParams::default(), &policy("settings", json!({}))?).await?;
     let id = "propagationpolicy.karmada.io/permanent-id";
@@ -97,7 +97,7 @@ async fn policies_pass_the_webhooks(plane: &Client) -> Result<()> {
 }
 
 /// What a policy selects gets a binding; it is read in the version that it is not kept in.
-async fn bindings_are_converted(plane: &Client) -> Result<()> {
+pub(super) async fn bindings_are_converted(plane: &Client) -> Result<()> {
     let settings =
         json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "settings"}, "data": {"a": "b"}});
     let settings: DynamicObject = serde_json::from_value(settings)?;
@@ -121,7 +121,7 @@ const LEASES: [(&str, &str); 4] = [
     ("karmada-system", "karmada-descheduler"),
 ];
 
-async fn leaders_renew_their_leases(plane: &Client) -> Result<()> {
+pub(super) async fn leaders_renew_their_leases(plane: &Client) -> Result<()> {
     let renewed = async || {
         let mut times = Vec::new();
         for (namespace, name) in LEASES {

@@ -11,6 +11,7 @@ use super::super::leaves::LeafWanted;
 use super::super::material::{Material, PULL_SECRET_KEY, pull_secret};
 use super::super::names::{MEMBERS_NAMESPACE, PLANE_NAMESPACE};
 use super::action::Place;
+use super::agents::{AGENT, version};
 use super::cluster::cluster;
 use super::manifest::{Stage, Wanted, all_rights, metadata, namespace, role};
 use super::observed::{AgentCertificate, Facts};
@@ -20,8 +21,6 @@ use crate::rotation::Subject;
 
 /// The namespace of the agent in the member. The name is Karmada's.
 const AGENT_NAMESPACE: &str = "karmada-system";
-/// The agent, its role, and what is named after it.
-const AGENT: &str = "karmada-agent";
 const ACCOUNT: &str = "karmada-agent-sa";
 /// The Secret with the agent's kubeconfig, and its key.
 const KUBECONFIG: &str = "karmada-kubeconfig";
@@ -184,7 +183,7 @@ fn container(object: &KarmadaDeployment, target: &Target, facts: &Facts) -> Valu
         json!({ "httpGet": { "path": "/healthz", "port": HEALTH_PORT }, "periodSeconds": 10, "timeoutSeconds": 5 });
     json!({
         "name": AGENT,
-        "image": format!("{}/{AGENT}:v{}", spec.images.karmada.0, spec.version.as_str()),
+        "image": format!("{}/{AGENT}:v{}", spec.images.karmada.0, version(object)),
         "imagePullPolicy": spec.images.pull_policy.as_str(),
         "command": command(object, target, facts),
         "securityContext": {

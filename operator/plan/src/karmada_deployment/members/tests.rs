@@ -1,5 +1,6 @@
 //! Members that join, are kept, and leave.
 
+mod agents;
 mod auto_join;
 mod simulation;
 pub mod world;

@@ -3,16 +3,17 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crds::karmada_deployment::KarmadaUpgradeStatus;
 use crds::names::finalizer;
 use crds::{Cluster, KarmadaDeployment};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::super::members::tests::world::Sight;
-use super::super::place::object_of;
+use super::super::place::{Hold, object_of};
 use super::super::{
     Action, Contact, DEFINITIONS, Files, Forbidden, HostFacts, HostSeen, LeafWanted, Material, Observed, Place,
-    PlaneSeen, Planned, Wanted, leaves, names, plan, removal, wanted,
+    PlaneSeen, Planned, Propagated, Wanted, is_upgrading, leaves, names, plan, removal, running_versions, wanted,
 };
 use crate::addon::Problem;
 use crate::cluster_addon::documents::{Document, parse};
@@ -22,13 +23,15 @@ use crate::cluster_addon::{State, Trial};
 /// Kind, namespace and name.
 pub type Key = (String, String, String);
 
-/// The least that a KarmadaDeployment has, with these further fields of its spec, in YAML's flow style.
+/// The least that a KarmadaDeployment has, with these further fields of its spec, in YAML's flow style. The first may be
+/// its version.
 pub fn plane(more: &str) -> KarmadaDeployment {
     let crds = "crds: {bundle: {url: 'https://bundle.example.com'}}";
     let metadata = "{name: k1, namespace: fleet, uid: uid-1, generation: 1, creationTimestamp: '2026-11-27T08:00:00Z'}";
-    let more = if more.is_empty() { String::new() } else { format!(", {more}") };
+    let version = if more.starts_with("version: ") { "" } else { "version: 1.18.2, " };
+    let more = if more.is_empty() { String::new() } else { format!("{more}, ") };
     serde_yaml::from_str(&format!(
-        "{{apiVersion: clusterwright.dev/v1alpha1, kind: KarmadaDeployment, metadata: {metadata}, spec: {{version: 1.18.2, {crds}{more}}}}}"
+        "{{apiVersion: clusterwright.dev/v1alpha1, kind: KarmadaDeployment, metadata: {metadata}, spec: {{{version}{more}{crds}}}}}"
     ))
     .unwrap()
 }
@@ -74,6 +77,10 @@ pub struct World {
     pub pods: Vec<Value>,
     pub refused: BTreeMap<Key, String>,
     pub policy_refused: Option<String>,
+    /// What the plane propagates.
+    pub propagated: Propagated,
+    /// When the first certificate ends.
+    pub first_end: Option<Timestamp>,
     /// What was done, in words.
     pub log: Vec<String>,
     made: u32,
@@ -105,6 +112,8 @@ impl World {
             pods: Vec::new(),
             refused: BTreeMap::new(),
             policy_refused: None,
+            propagated: Propagated { works: 10, ..Propagated::default() },
+            first_end: None,
             log: Vec::new(),
             made: 0,
         }
@@ -122,18 +131,19 @@ impl World {
             keys: self.keys.then_some(Files(keys)),
             leaves: Files(self.issued.iter().flat_map(pair).collect()),
             leaves_due: self.renewal_due || self.issued != leaves(&self.object, &self.facts()),
-            first_end: None,
+            first_end: self.first_end,
             secrets: self.sources.clone(),
         }
     }
 
     pub fn facts(&self) -> HostFacts {
         let key = ("Service".into(), self.object.spec.host_namespace.clone(), names::api_server_service(&self.object));
-        HostFacts { service: self.host.get(&key).cloned() }
+        let workloads = self.listed(Place::Host, &removal::KINDS_OF_HOST);
+        HostFacts { service: self.host.get(&key).cloned(), versions: running_versions(&self.object, &workloads) }
     }
 
     pub fn wanted(&self) -> Vec<Wanted> {
-        wanted(&self.object, &self.material(), self.crds.as_deref().unwrap_or_default())
+        wanted(&self.object, &self.material(), &self.facts(), self.crds.as_deref().unwrap_or_default())
     }
 
     fn at(&self, place: Place) -> &BTreeMap<Key, Value> {
@@ -195,6 +205,7 @@ impl World {
                 listed: self.listed(Place::Plane, &removal::KINDS_OF_PLANE),
                 leaders: Vec::new(),
                 policy_refused: self.policy_refused.clone(),
+                propagated: is_upgrading(&self.object, &self.facts()).then(|| self.propagated.clone()),
             }),
         };
         plan(&Observed {
@@ -305,7 +316,7 @@ impl World {
         let Action::Apply { place, object, manifest, .. } = action else { return };
         let found = wanted.iter().find(|one| one.place == *place && one.manifest == **manifest);
         let stage = found.map(|one| one.stage).expect("what is applied is wanted");
-        for before in wanted.iter().filter(|one| one.stage < stage) {
+        for before in wanted.iter().filter(|one| one.stage < stage && one.hold == Hold::Free) {
             let live = self.at(before.place).get(&Self::key(&before.manifest.0));
             let live = live.unwrap_or_else(|| panic!("{object} is applied before {}", before.object));
             let says_so = ["Deployment", "StatefulSet", "CustomResourceDefinition", "APIService"];
@@ -330,22 +341,31 @@ impl World {
         }
     }
 
+    /// A look, and what follows from it; whether anything has changed.
+    pub fn turn(&mut self) -> bool {
+        let before = (self.host.clone(), self.plane.clone(), self.upgrade());
+        let planned = self.plan();
+        self.object.status = Some(planned.status);
+        self.play(&planned.actions);
+        if planned.actions.is_empty() {
+            self.tick();
+        }
+        !planned.actions.is_empty() || (&self.host, &self.plane, &self.upgrade()) != (&before.0, &before.1, &before.2)
+    }
+
+    /// The upgrade, as the status has it.
+    pub fn upgrade(&self) -> Option<KarmadaUpgradeStatus> {
+        self.object.status.as_ref()?.upgrade.clone()
+    }
+
     /// Plays until nothing is left to do; how many turns it took.
     pub fn settle(&mut self) -> usize {
-        for turn in 0..120 {
-            let planned = self.plan();
-            self.object.status = Some(planned.status);
-            if planned.actions.is_empty() {
-                let before = (self.host.clone(), self.plane.clone());
-                self.tick();
-                let again = self.plan();
-                self.object.status = Some(again.status);
-                if again.actions.is_empty() && (&self.host, &self.plane) == (&before.0, &before.1) {
-                    return turn;
-                }
-                continue;
+        for turn in 0..200 {
+            if !self.turn() {
+                let planned = self.plan();
+                self.object.status = Some(planned.status);
+                return turn;
             }
-            self.play(&planned.actions);
         }
         panic!("it has not come to rest; the last was {:?}", self.log.iter().rev().take(8).collect::<Vec<_>>());
     }

@@ -1,7 +1,8 @@
 //! The plane's CustomResourceDefinitions: those of the bundle. Two of them have versions that the webhook converts;
-//! where to ask it is applied with them, so that no version is ever served without.
+//! where to ask it is applied with them, so that no version is ever served without. Each says which version it is of.
 
 use crds::KarmadaDeployment;
+use crds::names::annotation;
 use serde_json::{Value, json};
 
 use super::super::names::labels;
@@ -21,6 +22,7 @@ pub(super) fn definitions(object: &KarmadaDeployment, documents: &[Document], au
         own.into_iter().for_each(|(key, value)| {
             manifest["metadata"]["labels"].as_object_mut().and_then(|all| all.insert(key, value));
         });
+        manifest["metadata"]["annotations"][annotation::VERSION] = json!(object.spec.version.as_str());
         if CONVERTED.contains(&document.name.as_str()) {
             manifest["spec"]["conversion"] = conversion(object, authority);
         }

@@ -4,17 +4,19 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use crds::KarmadaDeployment;
 use crds::karmada_deployment::ServiceType;
+use crds::names::annotation;
 use serde_json::{Value, json};
 
 use super::super::component::Component;
 use super::super::endpoint::PORT;
-use super::super::files::{File, files, secret};
+use super::super::files::{files, secret};
 use super::super::material::{Material, PULL_SECRET_KEY, pull_secret};
 use super::super::names::{component_name, etcd_peers, labels, pod_selector};
-use super::super::place::{Stage, Wanted};
+use super::super::place::{Hold, Stage, Wanted};
 use super::super::pod::{deployment, template};
 use super::super::programs::{ETCD_PORTS, SERVING_PORT, container};
 use super::super::release::Release;
+use super::super::upgrade::Due;
 use super::namespaces::namespace;
 
 /// The namespace and the Services: they need no keys, and certificates are for their names.
@@ -38,13 +40,27 @@ pub(super) fn foundation(object: &KarmadaDeployment) -> Vec<Wanted> {
 }
 
 /// Secrets, workloads and budgets of all components; none: a file of one is not there yet.
-pub(super) fn components(object: &KarmadaDeployment, release: &Release, material: &Material) -> Option<Vec<Wanted>> {
+pub(super) fn components(
+    object: &KarmadaDeployment,
+    release: &Release,
+    material: &Material,
+    due: impl Fn(Component) -> Due,
+) -> Option<Vec<Wanted>> {
     let mut wanted = Vec::new();
     for component in Component::ALL {
         let Some(replicas) = component.replicas(&object.spec) else { continue };
+        let (version, pods, hold) = match due(component) {
+            Due::Now => (component.version(&object.spec, release), replicas, Hold::Free),
+            Due::Kept(version) => (version, replicas, Hold::Kept),
+            Due::Stopped(version) => (version, 0, Hold::Free),
+            Due::Later => continue,
+        };
         let files = files(object, material, component)?;
         wanted.push(Wanted::on_host(Stage::Foundation, secret(object, component, &files)));
-        wanted.push(Wanted::on_host(component.stage(), workload(object, release, component, replicas, &files)));
+        let container = container(object, release, component);
+        let template = template(object, (component, &version), &files, &container);
+        let workload = workload(object, (component, &version), pods, template);
+        wanted.push(Wanted::on_host(component.stage(), workload).held(hold));
         if replicas > 1 {
             wanted.push(Wanted::on_host(Stage::Foundation, budget(object, component)));
         }
@@ -109,41 +125,40 @@ fn budget(object: &KarmadaDeployment, component: Component) -> Value {
     })
 }
 
+/// The workload of a component, which says which version it is.
 fn workload(
     object: &KarmadaDeployment,
-    release: &Release,
-    component: Component,
+    (component, version): (Component, &str),
     replicas: i32,
-    files: &[File],
+    template: Value,
 ) -> Value {
-    let template = template(object, release, component, files, &container(object, component));
-    match (component, object.spec.etcd.local()) {
-        (Component::Etcd, Some(local)) => {
-            let storage = &local.storage;
-            let mut claim = json!({
-                "accessModes": ["ReadWriteOnce"],
-                "resources": { "requests": { "storage": storage.size } },
-            });
-            if let Some(class) = &storage.class_name {
-                claim["storageClassName"] = json!(class);
-            }
-            json!({
-                "apiVersion": "apps/v1", "kind": "StatefulSet",
-                "metadata": metadata(object, &component_name(object, component)),
-                "spec": {
-                    "replicas": replicas,
-                    "serviceName": etcd_peers(object),
-                    "podManagementPolicy": "Parallel",
-                    "persistentVolumeClaimRetentionPolicy": { "whenDeleted": "Retain", "whenScaled": "Retain" },
-                    "selector": { "matchLabels": pod_selector(object, component) },
-                    "template": template,
-                    "volumeClaimTemplates": [{
-                        "metadata": { "name": "data", "labels": pod_selector(object, component) },
-                        "spec": claim,
-                    }],
-                },
-            })
-        }
-        _ => deployment(object, component, replicas, &template),
+    let mut metadata = metadata(object, &component_name(object, component));
+    metadata["annotations"] = json!({ (annotation::VERSION): version });
+    let Some(local) = object.spec.etcd.local().filter(|_| component == Component::Etcd) else {
+        return deployment(metadata, object, component, (replicas, template));
+    };
+    let storage = &local.storage;
+    let mut claim = json!({
+        "accessModes": ["ReadWriteOnce"],
+        "resources": { "requests": { "storage": storage.size } },
+    });
+    if let Some(class) = &storage.class_name {
+        claim["storageClassName"] = json!(class);
     }
+    json!({
+        "apiVersion": "apps/v1", "kind": "StatefulSet",
+        "metadata": metadata,
+        "spec": {
+            "replicas": replicas,
+            "serviceName": etcd_peers(object),
+            "podManagementPolicy": "Parallel",
+            "persistentVolumeClaimRetentionPolicy": { "whenDeleted": "Retain", "whenScaled": "Retain" },
+            "selector": { "matchLabels": pod_selector(object, component) },
+            "template": template,
+            "volumeClaimTemplates": [{
+                "metadata": { "name": "data", "labels": pod_selector(object, component) },
+                "spec": claim,
+            }],
+        },
+    })
 }

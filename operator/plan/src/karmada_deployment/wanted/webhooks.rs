@@ -1,5 +1,5 @@
-//! What the plane's API server asks the webhook, as Karmada 1.17 and 1.18 have it. While the webhook does not answer
-//! none of it can be written: so it is asked for nothing before it does.
+//! What the plane's API server asks the webhook. While the webhook does not answer none of it can be written: so it is
+//! asked for nothing before it does; and, between two versions of it, for nothing that one of them does not answer.
 
 use crds::KarmadaDeployment;
 use serde_json::{Value, json};
@@ -7,56 +7,21 @@ use serde_json::{Value, json};
 use super::super::component::Component;
 use super::super::names::{component_name, host_name, labels};
 use super::super::place::{Stage, Wanted};
-
-/// What is asked about: group, resource, whether it is in namespaces, and what begins the name of the webhook.
-type Subject = (&'static str, &'static str, bool, &'static str);
-
-const fn policy(resource: &'static str, is_namespaced: bool, name: &'static str) -> Subject {
-    ("policy.karmada.io", resource, is_namespaced, name)
-}
-
-/// Completed when it is written.
-const MUTATED: [Subject; 8] = [
-    policy("propagationpolicies", true, "propagationpolicy"),
-    policy("clusterpropagationpolicies", false, "clusterpropagationpolicy"),
-    policy("overridepolicies", true, "overridepolicy"),
-    ("work.karmada.io", "resourcebindings", true, "resourcebinding"),
-    ("work.karmada.io", "clusterresourcebindings", false, "clusterresourcebinding"),
-    ("work.karmada.io", "works", true, "work"),
-    ("autoscaling.karmada.io", "federatedhpas", true, "federatedhpa"),
-    ("networking.karmada.io", "multiclusterservices", true, "multiclusterservice"),
-];
-
-/// Checked when it is written.
-const VALIDATED: [Subject; 13] = [
-    policy("propagationpolicies", true, "propagationpolicy"),
-    policy("clusterpropagationpolicies", false, "clusterpropagationpolicy"),
-    policy("overridepolicies", true, "overridepolicy"),
-    policy("clusteroverridepolicies", false, "clusteroverridepolicy"),
-    ("config.karmada.io", "resourceinterpreterwebhookconfigurations", false, "resourceinterpreterwebhookconfiguration"),
-    ("config.karmada.io", "resourceinterpretercustomizations", false, "resourceinterpretercustomization"),
-    policy("federatedresourcequotas", true, "federatedresourcequota"),
-    ("networking.karmada.io", "multiclusteringresses", true, "multiclusteringress"),
-    ("autoscaling.karmada.io", "federatedhpas", true, "federatedhpa"),
-    ("autoscaling.karmada.io", "cronfederatedhpas", true, "cronfederatedhpa"),
-    ("networking.karmada.io", "multiclusterservices", true, "multiclusterservice"),
-    ("work.karmada.io", "resourcebindings", true, "resourcebinding"),
-    policy("clustertaintpolicies", false, "clustertaintpolicy"),
-];
+use super::super::release::{Entry, Release};
 
 /// Where the API server asks the webhook.
 pub(super) fn url(object: &KarmadaDeployment, path: &str) -> String {
     format!("https://{}:443/{path}", host_name(object, &component_name(object, Component::Webhook)))
 }
 
-pub(super) fn configurations(object: &KarmadaDeployment, authority: &str) -> Vec<Wanted> {
-    let mutating = MUTATED.iter().map(|subject| {
+/// What is asked of a webhook of any of these releases: what all of them answer.
+pub(super) fn configurations(object: &KarmadaDeployment, authority: &str, releases: &[&Release]) -> Vec<Wanted> {
+    let mutating = common(releases, |release| release.mutating).map(|subject| {
         let only_new = matches!(subject.1, "resourcebindings" | "clusterresourcebindings");
         let operations: &[&str] = if only_new { &["CREATE"] } else { &["CREATE", "UPDATE"] };
         webhook(object, authority, "mutate", subject, operations)
     });
-    let validating = VALIDATED
-        .iter()
+    let validating = common(releases, |release| release.validating)
         .map(|subject| webhook(object, authority, "validate", subject, &["CREATE", "UPDATE"]))
         .chain([deletion_protection(object, authority)]);
     let configuration = |kind: &str, name: &str, webhooks: Vec<Value>| {
@@ -73,11 +38,20 @@ pub(super) fn configurations(object: &KarmadaDeployment, authority: &str) -> Vec
     ]
 }
 
+/// The entries that all of them have, in the order of the first.
+fn common<'a>(
+    releases: &'a [&'a Release],
+    entries: impl Fn(&Release) -> &'static [Entry] + Copy,
+) -> impl Iterator<Item = &'static Entry> {
+    let first = releases.first().copied().map(entries).unwrap_or_default();
+    first.iter().filter(move |entry| releases.iter().copied().all(|release| entries(release).contains(entry)))
+}
+
 fn webhook(
     object: &KarmadaDeployment,
     authority: &str,
     verb: &str,
-    (group, resource, is_namespaced, name): &Subject,
+    (group, resource, is_namespaced, name): &Entry,
     operations: &[&str],
 ) -> Value {
     let interprets = *resource == "resourceinterpretercustomizations";

@@ -1,0 +1,28 @@
+//! An upgrade of a plane, or of one of its components: from the versions that run to those that are wanted, one
+//! component at a time. Its record is `status.upgrade`; everything else is read off what is there, so that an operator
+//! that is cut off goes on where it was.
+
+mod approval;
+mod gate;
+mod go_on;
+mod preflight;
+mod refusal;
+mod route;
+mod running;
+mod state;
+mod text;
+
+pub(super) use go_on::{Outcome, go_on};
+pub(super) use preflight::Scene;
+pub(super) use running::image_version;
+pub use running::running_versions;
+pub(super) use state::{Due, Upgrade, find};
+
+use crds::KarmadaDeployment;
+
+use super::observed::HostFacts;
+
+/// Whether versions that run are not those that are wanted, so that it matters what the plane propagates.
+pub fn is_upgrading(object: &KarmadaDeployment, facts: &HostFacts) -> bool {
+    find(object, facts).is_some()
+}
