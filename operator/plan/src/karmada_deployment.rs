@@ -44,7 +44,7 @@ pub use material::{Files, Material, Source, sources};
 pub use observed::{HostFacts, HostSeen, Observed, PlaneSeen, Propagated};
 pub use own_cluster::is_cluster_of;
 pub use place::{Hold, Manifest, Place, Stage, Wanted};
-use progress::{StageReport, progress, unreachable};
+use progress::{StageReport, progress};
 pub use release::{DEFINITIONS, RELEASES, Release};
 use status::Found;
 use unseen::unseen;

@@ -26,7 +26,7 @@ fn propagates(world: &World) {
 
 /// The versions that definitions say they are of.
 fn definitions(world: &World) -> Vec<Value> {
-    let all = world.plane.list::<Value>("customresourcedefinitions");
+    let all = world.plane.values("customresourcedefinitions");
     all.iter().map(|one| one["metadata"]["annotations"]["clusterwright.dev/version"].clone()).collect()
 }
 
