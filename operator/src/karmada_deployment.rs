@@ -5,6 +5,7 @@ mod clients;
 pub(crate) mod definitions;
 pub(crate) mod follow;
 mod host;
+mod inventory;
 mod look;
 mod material;
 mod members;
@@ -37,6 +38,7 @@ use crate::objects::{Failure, Objects};
 use crate::pki::leaves;
 use crate::reconcile::{PlanOf, Reconcile, now};
 use crate::{execute, kubeconfig, live, pki};
+use inventory::{Inventory, touched};
 use material::Secrets;
 use members::{Asked, Members};
 use neighbours::{host_cluster, namesake, others, own_cluster};
@@ -124,21 +126,26 @@ impl Reconcile for Observation {
         };
         let in_plane = in_plane(ctx, &object, &secrets)?;
         let (definitions, wanted) = wanted_of(ctx, &object, &secrets).await?;
+        let namespace = Some(object.spec.host_namespace.as_str());
         let host = match (&on_host, &facts) {
             (None, _) => Contact::NotMade,
             (Some(_), Err(why)) => Contact::Lost(why.clone()),
-            (Some(objects), Ok(_)) => host::look(ctx, objects, &object, &wanted).await,
+            (Some(objects), Ok(_)) => {
+                let inventory = Inventory::open(ctx, &object, objects, namespace, now);
+                host::look(&inventory, &object, &wanted).await
+            }
         };
-        let plane = match in_plane.as_ref().filter(|_| !is_deleting) {
+        let inventory = in_plane.as_ref().map(|objects| Inventory::open(ctx, &object, objects, None, now));
+        let plane = match inventory.as_ref().filter(|_| !is_deleting) {
             None => Contact::NotMade,
-            Some(objects) => plane::look(ctx, objects, &object, &wanted, now).await,
+            Some(inventory) => plane::look(ctx, inventory, &object, &wanted, now).await,
         };
         let asked = Asked {
             object: &object,
             material: &secrets.material,
             pki: secrets.pki.as_ref(),
             on_host: on_host.as_ref(),
-            in_plane: in_plane.as_ref(),
+            in_plane: inventory.as_ref(),
             now,
         };
         let members = members::look(ctx, &asked).await?;
@@ -214,7 +221,7 @@ impl Reconcile for Observation {
             Action::AddFinalizer => execute::add_finalizer(ctx, &*self.object, finalizer::KARMADA).await,
             Action::RemoveFinalizer => {
                 ctx.planes.forget(self.object.uid());
-                ctx.following.forget(self.object.uid());
+                ctx.following.retain(self.object.uid(), |_| false);
                 execute::remove_finalizer(ctx, &*self.object, finalizer::KARMADA).await
             }
             Action::MakeKeys => pki::make(ctx, &owner(), &Default::default(), self.now).await,
@@ -225,12 +232,14 @@ impl Reconcile for Observation {
             }
             Action::Apply { place, index, object, manifest, force } => {
                 let Some(objects) = self.objects(*place) else { return Ok(()) };
+                touched(ctx, &self.object, Some(objects));
                 let state = objects.apply(object, &manifest.0, *force).await?;
                 self.see(*place, *index, state);
                 Ok(())
             }
             Action::Delete { place, deletion } => {
                 let Some(objects) = self.objects(*place) else { return Ok(()) };
+                touched(ctx, &self.object, Some(objects));
                 let deleted = objects.delete(deletion).await;
                 deleted.map_err(|failure| Failure::lost(&format!("delete {}", deletion.object), failure.to_string()))
             }

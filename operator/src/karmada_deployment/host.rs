@@ -7,9 +7,10 @@ use plan::karmada_deployment::names::{api_server_service, selector};
 use plan::karmada_deployment::removal::KINDS_OF_HOST;
 use plan::karmada_deployment::{Contact, HostFacts, HostSeen, Place, Wanted};
 
-use super::look::{listed, states, there};
+use super::inventory::Inventory;
+use super::look::there;
 use crate::context::Context;
-use crate::objects::{Failure, Found, Objects, Server};
+use crate::objects::{Found, Objects, Server};
 use crate::remote::Key;
 
 /// The objects of the host cluster; none: there is no contact with it.
@@ -42,25 +43,23 @@ pub(super) async fn facts(objects: &Objects, object: &KarmadaDeployment) -> Resu
 
 /// Looks at all that is wanted there, and at all that was made there.
 pub(super) async fn look(
-    ctx: &Context,
-    objects: &Objects,
+    inventory: &Inventory<'_>,
     object: &KarmadaDeployment,
     wanted: &[Wanted],
 ) -> Contact<HostSeen> {
-    match seen(objects, object, wanted).await {
+    match seen(inventory, object, wanted).await {
         Ok(seen) => {
-            ctx.following.follow(object, Place::Host, objects).await;
+            inventory.follow(&[&KINDS_OF_HOST]).await;
             Contact::Made(seen)
         }
         Err(why) => Contact::Lost(why),
     }
 }
 
-async fn seen(objects: &Objects, object: &KarmadaDeployment, wanted: &[Wanted]) -> Result<HostSeen, String> {
+async fn seen(inventory: &Inventory<'_>, object: &KarmadaDeployment, wanted: &[Wanted]) -> Result<HostSeen, String> {
+    let listed = inventory.listed(&KINDS_OF_HOST).await?;
+    let states = inventory.states(&there(wanted, Place::Host)).await?;
     let (namespace, selector) = (Some(object.spec.host_namespace.as_str()), selector(object));
-    let lost = |failure: Failure| failure.to_string();
-    let states = states(objects, &there(wanted, Place::Host)).await?;
-    let listed = listed(objects, &KINDS_OF_HOST, namespace, &selector).await?;
-    let pods = objects.list(("", "v1", "Pod"), namespace, &selector).await.map_err(lost)?;
-    Ok(HostSeen { states, listed, pods })
+    let pods = inventory.objects().list(("", "v1", "Pod"), namespace, &selector).await;
+    Ok(HostSeen { states, listed, pods: pods.map_err(|failure| failure.to_string())? })
 }
