@@ -23,6 +23,7 @@ mod release;
 pub mod removal;
 mod spec_problem;
 mod status;
+mod token_restart;
 mod wanted;
 
 use crds::names::{finalizer, pki_secret};
@@ -96,7 +97,9 @@ fn keep(observed: &Observed<'_>) -> Planned {
     let has_work = !work.actions.is_empty();
     let members = members::plan(&observed.of_members());
     let Work { actions, before, outdated } = work;
-    let found = Found { wanted: &wanted, reports: &reports, before, outdated, members: &members.status };
+    let restart = token_restart::token_restart(observed);
+    let (outdated, restarted_at) = (outdated.or(restart.problem), restart.at);
+    let found = Found { wanted: &wanted, reports: &reports, before, outdated, members: &members.status, restarted_at };
     let status = status::status(observed, &found);
     let is_at_rest = status::plane_works(&status) && !has_work;
     let next = Next::after_seconds(if is_at_rest { RESYNC_SECONDS } else { LOOK_AGAIN_SECONDS });

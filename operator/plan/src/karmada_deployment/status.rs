@@ -29,6 +29,8 @@ pub(super) struct Found<'a> {
     pub outdated: Option<Problem>,
     /// The members from now on.
     pub members: &'a [KarmadaMemberStatus],
+    /// When programs were restarted last for members' tokens.
+    pub restarted_at: Option<Time>,
 }
 
 /// The status of one that is not being deleted.
@@ -44,6 +46,7 @@ pub(super) fn status(observed: &Observed<'_>, found: &Found<'_>) -> KarmadaDeplo
     let mut shown = base(observed, found.members);
     shown.message = Some(cut(ready.message.clone()));
     shown.components = components(observed, found.wanted);
+    shown.restarted_for_tokens_at = found.restarted_at.clone();
     let has_version =
         parts.iter().filter(|part| part.type_ != condition::MEMBERS_READY).all(|part| part.status == Some(true));
     if has_version {
