@@ -212,7 +212,13 @@ impl Reconcile for Observation {
         let version =
             |object: &KarmadaDeployment| (object.metadata.uid.clone(), object.metadata.resource_version.clone());
         // Its change is on its way.
-        Ok((found.as_ref().map(version) == Some(version(&self.object))).then_some(self))
+        if found.as_ref().map(version) != Some(version(&self.object)) {
+            return Ok(None);
+        }
+        // So is the news that a cluster which is about to join is being deleted: it must not wait for one that joins
+        // after it has asked who has.
+        let is_going = neighbours::joins_while_it_goes(ctx, &self.object).await?;
+        Ok((!is_going).then_some(self))
     }
 
     async fn execute(&mut self, ctx: &Context, action: &Action) -> Result<(), Error> {
