@@ -56,7 +56,9 @@ pub struct AddonSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cluster_ref: Option<LocalRef>,
     /// Labels of the Clusters that get it; one that was built here has those of its ClusterDeployment, too. `{}`:
-    /// every one of the namespace. From one that is selected no more it is removed, as `deletionPolicy` says.
+    /// every one of the namespace but Karmada control planes, which are selected only by who asks for a value of their
+    /// label `clusterwright.dev/karmada`, or for it to exist. From one that is selected no more it is removed, as
+    /// `deletionPolicy` says.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cluster_selector: Option<ClusterSelector>,
     /// What is applied.

@@ -127,7 +127,8 @@ pub struct ClusterStatus {
     /// When contact was lost; absent while it is reachable.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unreachable_since: Option<Time>,
-    /// `Ready`, `Reachable`, `ControlPlaneHealthy`, `NodesHealthy`, `CertificatesValid`.
+    /// `Ready`, `Reachable`, `ControlPlaneHealthy`, `NodesHealthy`, `CertificatesValid`; `Deleting` while it is deleted
+    /// and waits to leave a Karmada control plane.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 16), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Vec<Condition>,

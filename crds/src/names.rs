@@ -154,6 +154,10 @@ pub mod annotation {
     /// On what belongs to one version of a Karmada control plane, its workloads and CustomResourceDefinitions: that
     /// version, without `v`.
     pub const VERSION: &str = "clusterwright.dev/version";
+    /// On Pods of a Karmada control plane: when they were restarted for members' tokens (RFC 3339).
+    pub const RESTARTED_AT: &str = "clusterwright.dev/restarted-at";
+    /// On a Secret of a Karmada control plane with a member's credentials: when they were changed last (RFC 3339).
+    pub const CREDENTIALS_CHANGED_AT: &str = "clusterwright.dev/credentials-changed-at";
     /// On a Cluster of a Karmada control plane: by what the operator reaches the member, `Cluster/<name>`
     /// or `Secret/<name>`.
     pub const REACHED_BY: &str = "clusterwright.dev/reached-by";
@@ -187,6 +191,8 @@ pub mod finalizer {
     pub const KARMADA: &str = "clusterwright.dev/plane-removed";
     /// On Clusters of a Karmada control plane: what the join made in the member and in the plane is removed first.
     pub const KARMADA_MEMBER: &str = "clusterwright.dev/member-left";
+    /// On Clusters that are members of a Karmada control plane and were imported: they leave it first.
+    pub const CLUSTER: &str = "clusterwright.dev/planes-left";
     /// On EtcdRestores that have begun: what they have on the machines is removed first.
     pub const RESTORE: &str = "clusterwright.dev/restore-ended";
     /// On PlaybookRuns: the Job ends first.

@@ -7,12 +7,13 @@ mod eviction;
 mod kept;
 mod state;
 mod target;
+mod watches;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use axum::body::Body;
 use clap::{Args, FromArgMatches};
 use http::{Method, Request, Response, StatusCode};
-use kube::client::Body;
 use kube::{Client, Resource};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -25,6 +26,7 @@ use crate::settings::Settings;
 use kept::Kept;
 use state::State;
 use target::{Target, key, reason_of, status};
+use watches::Watches;
 
 /// How a server that is cut off treats the write at which it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,10 +49,13 @@ type Happening = Box<dyn FnOnce(&FakeApi) + Send>;
 impl FakeApi {
     pub(crate) fn client(&self) -> Client {
         let api = self.clone();
-        let service = service_fn(move |request: Request<Body>| {
+        let service = service_fn(move |request: Request<kube::client::Body>| {
             let api = api.clone();
             async move {
                 let (parts, body) = request.into_parts();
+                if let Some(events) = api.watch(&parts.uri.to_string()) {
+                    return Ok(Response::new(events));
+                }
                 let bytes = body.collect_bytes().await?.to_vec();
                 let body = serde_json::from_slice(&bytes).unwrap_or(Value::Null);
                 let (code, answer) = api.answer(&parts.method, &parts.uri.to_string(), body);
@@ -88,9 +93,27 @@ impl FakeApi {
         Context::new(self.client(), settings, Metrics::new())
     }
 
-    /// Another server with the same objects: what is done to one is not done to the other.
+    /// Another server with the same objects: what is done to one is not done to the other, and seen by none of its
+    /// watches.
     pub(crate) fn copy(&self) -> Self {
-        Self { state: Arc::new(Mutex::new(self.lock().clone())), happenings: Arc::default() }
+        let mut state = self.lock().clone();
+        state.watches = state.watches.map(|_| Watches::default());
+        Self { state: Arc::new(Mutex::new(state)), happenings: Arc::default() }
+    }
+
+    /// It serves watches from now on: until then each ends at once.
+    pub(crate) fn serve_watches(&self) {
+        self.lock().watches = Some(Watches::default());
+    }
+
+    /// What a watch is answered; none: this is no watch, or none is served.
+    fn watch(&self, uri: &str) -> Option<Body> {
+        let (path, query) = uri.split_once('?')?;
+        let target = Target::parse(path).filter(|_| query.split('&').any(|pair| pair == "watch=true"))?;
+        let mut state = self.lock();
+        let events = state.watches.as_mut()?.begin(&target, query);
+        state.asked += 1;
+        Some(events)
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -271,7 +294,9 @@ impl FakeApi {
             return state.read(&target, query);
         }
         if query.contains("dryRun=All") {
-            return state.clone().write(method, &target, query, body);
+            let mut dry = state.clone();
+            dry.watches = None;
+            return dry.write(method, &target, query, body);
         }
         if target.plural == "events" {
             return state.write(method, &target, query, body);

@@ -5,6 +5,7 @@ mod clients;
 pub(crate) mod definitions;
 pub(crate) mod follow;
 mod host;
+mod inventory;
 mod look;
 mod material;
 mod members;
@@ -37,6 +38,7 @@ use crate::objects::{Failure, Objects};
 use crate::pki::leaves;
 use crate::reconcile::{PlanOf, Reconcile, now};
 use crate::{execute, kubeconfig, live, pki};
+use inventory::{Inventory, touched};
 use material::Secrets;
 use members::{Asked, Members};
 use neighbours::{host_cluster, namesake, others, own_cluster};
@@ -112,8 +114,10 @@ impl Reconcile for Observation {
         }
         let now = now();
         let on_host = host::objects(ctx, &object);
-        let facts = match &on_host {
-            Some(objects) => host::facts(objects, &object).await,
+        let namespace = Some(object.spec.host_namespace.as_str());
+        let host_inventory = on_host.as_ref().map(|objects| Inventory::open(ctx, &object, objects, namespace, now));
+        let facts = match &host_inventory {
+            Some(inventory) => host::facts(inventory, &object).await,
             None => Ok(HostFacts::default()),
         };
         let known = facts.clone().unwrap_or_default();
@@ -124,16 +128,17 @@ impl Reconcile for Observation {
         };
         let in_plane = in_plane(ctx, &object, &secrets)?;
         let (definitions, wanted) = wanted_of(ctx, &object, &secrets, &known).await?;
-        let host = match (&on_host, &facts) {
+        let host = match (&host_inventory, &facts) {
             (None, _) => Contact::NotMade,
             (Some(_), Err(contact)) => contact.clone(),
-            (Some(objects), Ok(_)) => host::look(ctx, objects, &object, &wanted).await,
+            (Some(inventory), Ok(_)) => host::look(inventory, &object, &wanted).await,
         };
-        let plane = match in_plane.as_ref().filter(|_| !is_deleting) {
+        let inventory = in_plane.as_ref().map(|objects| Inventory::open(ctx, &object, objects, None, now));
+        let plane = match inventory.as_ref().filter(|_| !is_deleting) {
             None => Contact::NotMade,
-            Some(objects) => {
+            Some(inventory) => {
                 let asked = plane::Asked { object: &object, facts: &known, wanted: &wanted };
-                plane::look(ctx, objects, &asked, now).await
+                plane::look(ctx, inventory, &asked, now).await
             }
         };
         let asked = Asked {
@@ -141,7 +146,7 @@ impl Reconcile for Observation {
             material: &secrets.material,
             pki: secrets.pki.as_ref(),
             on_host: on_host.as_ref(),
-            in_plane: in_plane.as_ref(),
+            in_plane: inventory.as_ref(),
             now,
         };
         let members = members::look(ctx, &asked).await?;
@@ -208,7 +213,13 @@ impl Reconcile for Observation {
         let version =
             |object: &KarmadaDeployment| (object.metadata.uid.clone(), object.metadata.resource_version.clone());
         // Its change is on its way.
-        Ok((found.as_ref().map(version) == Some(version(&self.object))).then_some(self))
+        if found.as_ref().map(version) != Some(version(&self.object)) {
+            return Ok(None);
+        }
+        // So is the news that a cluster which is about to join is being deleted: it must not wait for one that joins
+        // after it has asked who has.
+        let is_going = neighbours::joins_while_it_goes(ctx, &self.object).await?;
+        Ok((!is_going).then_some(self))
     }
 
     async fn execute(&mut self, ctx: &Context, action: &Action) -> Result<(), Error> {
@@ -217,7 +228,7 @@ impl Reconcile for Observation {
             Action::AddFinalizer => execute::add_finalizer(ctx, &*self.object, finalizer::KARMADA).await,
             Action::RemoveFinalizer => {
                 ctx.planes.forget(self.object.uid());
-                ctx.following.forget(self.object.uid());
+                ctx.following.retain(self.object.uid(), |_| false);
                 execute::remove_finalizer(ctx, &*self.object, finalizer::KARMADA).await
             }
             Action::MakeKeys => pki::make(ctx, &owner(), &Default::default(), self.now).await,
@@ -228,12 +239,14 @@ impl Reconcile for Observation {
             }
             Action::Apply { place, index, object, manifest, force } => {
                 let Some(objects) = self.objects(*place) else { return Ok(()) };
+                touched(ctx, &self.object, Some(objects));
                 let state = objects.apply(object, &manifest.0, *force).await?;
                 self.see(*place, *index, state);
                 Ok(())
             }
             Action::Delete { place, deletion } => {
                 let Some(objects) = self.objects(*place) else { return Ok(()) };
+                touched(ctx, &self.object, Some(objects));
                 let deleted = objects.delete(deletion).await;
                 deleted.map_err(|failure| Failure::lost(&format!("delete {}", deletion.object), failure.to_string()))
             }

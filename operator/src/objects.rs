@@ -79,6 +79,11 @@ impl Objects {
         self.client.clone()
     }
 
+    /// Whose API they are read through.
+    pub fn server(&self) -> &Server {
+        &self.server
+    }
+
     /// The kind; `None`: the cluster does not know it.
     pub async fn kind(&self, group: &str, version: &str, kind: &str) -> Result<Option<Known>, Failure> {
         let kind = GroupVersionKind::gvk(group, version, kind);

@@ -36,6 +36,10 @@ pub struct KarmadaDeploymentStatus {
     /// When the first of the plane's certificates ends.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub certificates_expire_at: Option<Time>,
+    /// When what watches members was restarted last because credentials of members had changed, which Karmada up to
+    /// 1.18 does not read again. Absent: never.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub restarted_for_tokens_at: Option<Time>,
     /// The components, in the order in which they start.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 16), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]

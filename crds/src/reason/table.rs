@@ -1673,6 +1673,9 @@ reasons! {
     WaitingForReset Progressing [DELETING]
         "The machine is to be cleaned."
         "";
+    WaitingForRestart Progressing [UP_TO_DATE]
+        "The credentials of members of a Karmada control plane have changed, and what watches members goes on with those that it began with until it is restarted, which is done once for many and at most every 10 minutes."
+        "Wait; the message says until when.";
     WaitingForRestore Progressing [COMPLETE]
         "Another EtcdRestore of the cluster is under way."
         "Wait for it, or delete it before it is approved.";

@@ -9,6 +9,7 @@ mod contact;
 pub mod dns;
 pub mod field_owners;
 pub(crate) mod kept;
+mod membership;
 mod names;
 mod network_probe;
 pub mod nodes;
@@ -18,9 +19,8 @@ mod pace;
 mod plane;
 mod spread_dns;
 
-use crds::ClusterStatus;
-use crds::Reason;
 use crds::conditions::{Statement, state};
+use crds::{ClusterStatus, ObjectExt, Reason};
 
 use crate::Plan;
 use crate::message::cut;
@@ -35,8 +35,11 @@ pub use plane::is_plane;
 
 /// Decides.
 pub fn plan(observed: &Observed<'_>) -> Plan<Action, ClusterStatus> {
+    if observed.cluster.is_deleting() {
+        return membership::leave(observed);
+    }
     let old = observed.cluster.status.clone().unwrap_or_default();
-    let (mut status, statements, actions) = match &observed.contact {
+    let (mut status, statements, mut actions) = match &observed.contact {
         Contact::Refused { reason, message } => (forget(&old), refused(*reason, message), Vec::new()),
         Contact::Lost { access, reason, message } => lost(observed, &old, access, *reason, message),
         Contact::Made { access, seen } => match (&old.cluster_uid, &seen.cluster_uid) {
@@ -49,6 +52,7 @@ pub fn plan(observed: &Observed<'_>) -> Plan<Action, ClusterStatus> {
             _ => made(observed, &old, access, seen),
         },
     };
+    actions.extend(membership::finalizer(observed));
     let generation = observed.cluster.metadata.generation;
     let ready = summary(&statements);
     let waits_for = (ready.status != Some(true)).then(|| ready.message.clone());

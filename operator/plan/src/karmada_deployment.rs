@@ -23,6 +23,7 @@ mod release;
 pub mod removal;
 mod spec_problem;
 mod status;
+mod token_restart;
 mod unseen;
 mod upgrade;
 mod wanted;
@@ -112,8 +113,19 @@ fn keep(observed: &Observed<'_>) -> Planned {
         (upgrade::go_on(&scene, &upgrade, before.as_ref()), upgrade)
     });
     let upgrade = upgrade.as_ref().map(|(outcome, upgrade)| (outcome, upgrade));
-    let found =
-        Found { wanted: &wanted, reports: &reports, before, outdated, silent, upgrade, members: &members.status };
+    let restart = token_restart::token_restart(observed);
+    let (outdated, restarted_at) = (outdated.or(restart.problem), restart.at);
+    let members_status = &members.status;
+    let found = Found {
+        wanted: &wanted,
+        reports: &reports,
+        before,
+        outdated,
+        silent,
+        upgrade,
+        members: members_status,
+        restarted_at,
+    };
     let status = status::status(observed, &found);
     let is_at_rest = status::plane_works(&status) && !has_work;
     let next = Next::after_seconds(match upgrade {

@@ -36,6 +36,7 @@ pub mod inputs;
 pub mod int_or_percent;
 pub mod job;
 pub mod karmada_deployment;
+pub mod karmada_membership;
 pub mod leader;
 pub mod lifecycle;
 pub mod lock;

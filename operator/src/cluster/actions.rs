@@ -22,6 +22,8 @@ pub(super) async fn execute(ctx: &Context, cluster: &Cluster, key: &Key, action:
     };
     let api: Api<Node> = Api::all(client.clone());
     match action {
+        // They are no acts of the cluster's API.
+        Action::AddFinalizer | Action::RemoveFinalizer => Ok(()),
         Action::SpreadDns { patch } => {
             let deployments: Api<Deployment> = Api::namespaced(client, "kube-system");
             let patched = deployments.patch(DEPLOYMENT, &params(), &Patch::Merge(patch)).await;

@@ -13,6 +13,7 @@ use crds::{
 };
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Secret;
+use kube::api::ListParams;
 use kube::{Resource, ResourceExt};
 use plan::Plan;
 use plan::cluster::NodeSeen;
@@ -108,7 +109,14 @@ impl Observation {
 
     /// What belongs to the cluster, from the API.
     pub(super) async fn live(self, ctx: &Context) -> Result<Self, Error> {
-        Ok(Self { now: now(), belongings: live_belongings(ctx, &self.deployment).await?, ..self })
+        let belongings = live_belongings(ctx, &self.deployment).await?;
+        // A plane may have begun to make the cluster its member just before it was to be deleted.
+        let is_going = self.deployment.metadata.deletion_timestamp.is_some();
+        let planes = match is_going && !self.planes.is_empty() {
+            true => live_planes(ctx, &self.deployment).await?,
+            false => self.planes,
+        };
+        Ok(Self { now: now(), belongings, planes, ..self })
     }
 
     pub(super) fn decide(&self) -> Plan<Action, ClusterDeploymentStatus> {
@@ -188,6 +196,13 @@ pub(super) async fn live_belongings(ctx: &Context, deployment: &ClusterDeploymen
         machines,
         runs: live::runs(ctx, &namespace, &name).await?,
     })
+}
+
+/// The KarmadaDeployments of the namespace, from the API.
+async fn live_planes(ctx: &Context, deployment: &ClusterDeployment) -> Result<Vec<Arc<KarmadaDeployment>>, Error> {
+    let namespace = deployment.namespace().unwrap_or_default();
+    // One that cannot be decoded holds no deletion up: it goes on with the members that it has.
+    live::list(ctx, &namespace, &ListParams::default(), |_| false).await
 }
 
 /// The Hosts that the cluster's Machines hold or name, and those that are quarantined, from the API; all others, which

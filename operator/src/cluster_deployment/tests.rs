@@ -273,6 +273,41 @@ async fn conflicts_at_any_write_one_or_twenty_are_tried_again() {
     }
 }
 
+#[tokio::test]
+async fn a_cluster_that_began_to_join_a_plane_just_before_its_deletion_leaves_it_first() {
+    let api = world();
+    until_rest(&api, TURNS).await;
+    assert!(stands(&api), "{:#?}", api.requests());
+    api.put("karmadadeployments", "{apiVersion: clusterwright.dev/v1alpha1, kind: KarmadaDeployment, metadata: {name: k1, namespace: fleet}, spec: {version: 1.18.2, crds: {bundle: {url: 'https://bundle.example'}}}}");
+    let ctx = api.context();
+    // The cache shows the plane as it was before.
+    ctx.cache.karmada_deployments.fill(api.list("karmadadeployments"));
+    let plane = "karmadadeployments/fleet/k1";
+    api.edit(plane, |plane| {
+        plane["status"] = json!({ "members": [{
+            "name": "m1", "syncMode": "push", "clusterRef": { "name": "a" }, "clusterUID": "uid", "reason": "JoiningMember",
+            "message": "beginning", "since": "2026-01-01T00:00:00Z",
+        }] });
+    });
+    delete(&api);
+    let turns = async |count: usize| {
+        for _ in 0..count {
+            turn(&ctx, &api).await;
+            others_go_on(&api);
+        }
+    };
+    turns(4).await;
+    let machines: Vec<Machine> = api.list("machines");
+    assert_eq!(machines.len(), 2);
+    assert!(machines.iter().all(|machine| machine.metadata.deletion_timestamp.is_none()));
+    let deployment = api.list::<ClusterDeployment>("clusterdeployments").remove(0);
+    let deleting = crds::conditions::find(&deployment.status.unwrap().conditions, "Deleting").cloned().unwrap();
+    assert_eq!(deleting.reason, "WaitingForUnjoin", "{}", deleting.message);
+    api.edit(plane, |plane| plane["status"] = json!({}));
+    turns(TURNS).await;
+    assert_eq!(api.list::<Machine>("machines").len(), 0);
+}
+
 fn custom(api: &FakeApi, name: &str, status: &str) {
     api.put("playbookruns", &format!("{{apiVersion: clusterwright.dev/v1alpha1, kind: PlaybookRun, metadata: {{name: {name}, namespace: fleet}}, spec: {{clusterName: a, intent: Custom, steps: [prepare], hosts: [h1]}}, status: {status}}}"));
 }

@@ -8,7 +8,8 @@ use serde_json::{Value, json};
 use super::Cut;
 use super::apply;
 use super::kept::Kept;
-use super::target::{Target, key, status};
+use super::target::{Target, key, selected, status};
+use super::watches::Watches;
 
 /// All that the server keeps.
 #[derive(Clone, Default)]
@@ -29,6 +30,8 @@ pub(super) struct State {
     /// How often an object of a key was made.
     pub made: BTreeMap<String, usize>,
     pub version: u64,
+    /// None: none are served.
+    pub watches: Option<Watches>,
 }
 
 impl State {
@@ -72,10 +75,13 @@ impl State {
             .map(|(_, object)| &**object)
             .skip(first)
             .collect();
-        let metadata = match items.len() > limit {
+        let mut metadata = match items.len() > limit {
             true => json!({ "continue": (first + limit).to_string() }),
             false => json!({}),
         };
+        if self.watches.is_some() {
+            metadata["resourceVersion"] = json!(self.version.to_string());
+        }
         items.truncate(limit);
         (StatusCode::OK, json!({ "kind": "List", "apiVersion": "v1", "metadata": metadata, "items": items }))
     }
@@ -140,9 +146,13 @@ impl State {
         object["metadata"]["resourceVersion"] = json!(self.version.to_string());
         let goes = object["metadata"]["deletionTimestamp"].is_string();
         let held = object["metadata"]["finalizers"].as_array().is_some_and(|held| !held.is_empty());
-        match goes && !held {
+        let is_gone = goes && !held;
+        match is_gone {
             true => drop(self.objects.remove(key)),
             false => drop(self.objects.insert(key.to_owned(), object.clone().into())),
+        }
+        if let Some(watches) = &mut self.watches {
+            watches.tell(key, if is_gone { "DELETED" } else { "MODIFIED" }, &object);
         }
         object
     }
@@ -190,23 +200,4 @@ fn merge(old: &mut Value, patch: Value) {
             value => merge(&mut old[&name], value),
         }
     }
-}
-
-/// `labelSelector=a%3Db` and `fieldSelector=spec.clusterName%3Da`; anything else selects all.
-fn selected(object: &Value, query: &str) -> bool {
-    query.split('&').filter_map(|pair| pair.split_once('=')).all(|(kind, selector)| {
-        let selector = selector.replace("%3D", "=").replace("%2F", "/").replace("%21", "!").replace("%2C", ",");
-        selector.split(',').filter_map(|term| term.split_once('=')).all(|(name, value)| match kind {
-            "labelSelector" => object["metadata"]["labels"][name] == value,
-            "fieldSelector" => {
-                let (field, other) = match name.strip_suffix('!') {
-                    Some(field) => (field, true),
-                    None => (name, false),
-                };
-                let is = object.pointer(&format!("/{}", field.replace('.', "/")));
-                (is == Some(&json!(value))) != other
-            }
-            _ => true,
-        })
-    })
 }

@@ -1,4 +1,4 @@
-//! Paths of requests, keys of objects, and answers that say no.
+//! Paths of requests, what they select, keys of objects, and answers that say no.
 
 use http::StatusCode;
 use serde_json::{Value, json};
@@ -49,4 +49,23 @@ pub(super) fn reason_of(code: u16) -> &'static str {
         500 => "InternalError",
         _ => "ServiceUnavailable",
     }
+}
+
+/// `labelSelector=a%3Db` and `fieldSelector=spec.clusterName%3Da`; anything else selects all.
+pub(super) fn selected(object: &Value, query: &str) -> bool {
+    query.split('&').filter_map(|pair| pair.split_once('=')).all(|(kind, selector)| {
+        let selector = selector.replace("%3D", "=").replace("%2F", "/").replace("%21", "!").replace("%2C", ",");
+        selector.split(',').filter_map(|term| term.split_once('=')).all(|(name, value)| match kind {
+            "labelSelector" => object["metadata"]["labels"][name] == value,
+            "fieldSelector" => {
+                let (field, other) = match name.strip_suffix('!') {
+                    Some(field) => (field, true),
+                    None => (name, false),
+                };
+                let is = object.pointer(&format!("/{}", field.replace('.', "/")));
+                (is == Some(&json!(value))) != other
+            }
+            _ => true,
+        })
+    })
 }

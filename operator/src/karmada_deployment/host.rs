@@ -10,7 +10,8 @@ use plan::karmada_deployment::names::{api_server_service, selector};
 use plan::karmada_deployment::removal::KINDS_OF_HOST;
 use plan::karmada_deployment::{Contact, Forbidden, HostFacts, HostSeen, Place, Wanted, running_versions};
 
-use super::look::{listed, states, there};
+use super::inventory::Inventory;
+use super::look::there;
 use crate::context::Context;
 use crate::objects::{Failure, Found, Objects, Server, within};
 use crate::remote::Key;
@@ -32,7 +33,11 @@ const WORKLOADS: [(&str, &str, &str); 2] = [("apps", "v1", "Deployment"), ("apps
 
 /// What it says of how the API server is reached, and in which versions components run; an error is the contact that
 /// there is instead.
-pub(super) async fn facts(objects: &Objects, object: &KarmadaDeployment) -> Result<HostFacts, Contact<HostSeen>> {
+pub(super) async fn facts(
+    inventory: &Inventory<'_>,
+    object: &KarmadaDeployment,
+) -> Result<HostFacts, Contact<HostSeen>> {
+    let objects = inventory.objects();
     let service = AppliedObject {
         group: String::new(),
         version: "v1".to_owned(),
@@ -45,34 +50,31 @@ pub(super) async fn facts(objects: &Objects, object: &KarmadaDeployment) -> Resu
         Ok(Found::Nothing | Found::NoKind) => None,
         Err(failure) => return Err(contact(objects, failure).await),
     };
-    let namespace = Some(object.spec.host_namespace.as_str());
-    let workloads = listed(objects, &WORKLOADS, namespace, &selector(object)).await.map_err(Contact::Lost)?;
+    let workloads = inventory.listed(&WORKLOADS).await.map_err(Contact::Lost)?;
     Ok(HostFacts { service, versions: running_versions(object, &workloads) })
 }
 
 /// Looks at all that is wanted there, and at all that was made there.
 pub(super) async fn look(
-    ctx: &Context,
-    objects: &Objects,
+    inventory: &Inventory<'_>,
     object: &KarmadaDeployment,
     wanted: &[Wanted],
 ) -> Contact<HostSeen> {
-    match seen(objects, object, wanted).await {
+    match seen(inventory, object, wanted).await {
         Ok(seen) => {
-            ctx.following.follow(object, Place::Host, objects).await;
+            inventory.follow(&[&KINDS_OF_HOST]).await;
             Contact::Made(seen)
         }
         Err(why) => Contact::Lost(why),
     }
 }
 
-async fn seen(objects: &Objects, object: &KarmadaDeployment, wanted: &[Wanted]) -> Result<HostSeen, String> {
+async fn seen(inventory: &Inventory<'_>, object: &KarmadaDeployment, wanted: &[Wanted]) -> Result<HostSeen, String> {
+    let listed = inventory.listed(&KINDS_OF_HOST).await?;
+    let states = inventory.states(&there(wanted, Place::Host)).await?;
     let (namespace, selector) = (Some(object.spec.host_namespace.as_str()), selector(object));
-    let lost = |failure: Failure| failure.to_string();
-    let states = states(objects, &there(wanted, Place::Host)).await?;
-    let listed = listed(objects, &KINDS_OF_HOST, namespace, &selector).await?;
-    let pods = objects.list(("", "v1", "Pod"), namespace, &selector).await.map_err(lost)?;
-    Ok(HostSeen { states, listed, pods })
+    let pods = inventory.objects().list(("", "v1", "Pod"), namespace, &selector).await;
+    Ok(HostSeen { states, listed, pods: pods.map_err(|failure| failure.to_string())? })
 }
 
 /// What contact there is after a read that failed: for want of a right, the user is asked for who lacks it.

@@ -42,7 +42,7 @@ pub(super) async fn look(ctx: &Context, asked: &Asked<'_>) -> Result<Members, Er
     }
     let beside = all.neighbours.refs();
     let mut plane = match asked.in_plane {
-        Some(objects) => in_plane::look(objects, asked.object, &beside).await,
+        Some(inventory) => in_plane::look(inventory, asked.object, &beside).await,
         None => Contact::NotMade,
     };
     let targets = roster(asked.object, &beside, plane.seen());
@@ -51,7 +51,8 @@ pub(super) async fn look(ctx: &Context, asked: &Asked<'_>) -> Result<Members, Er
         all.plane = plane;
         return Ok(all);
     }
-    all.own = OwnClusters { host: uid(asked.on_host).await, plane: uid(asked.in_plane).await };
+    let in_plane = asked.in_plane.map(|inventory| inventory.objects());
+    all.own = OwnClusters { host: uid(asked.on_host).await, plane: uid(in_plane).await };
     for Looked { member, objects, plane_lost } in look_at_all(ctx, asked, plane.seen(), targets).await? {
         // What was seen there before may not be so any more.
         plane = plane_lost.map_or(plane, Contact::Lost);
@@ -82,13 +83,16 @@ async fn look_at_all(
     stream::iter(looks).buffer_unordered(AT_ONCE).try_collect().await
 }
 
-/// Those that have left need no client any more.
+/// Those that have left need no client any more, and nothing in them is watched.
 fn forget_others(ctx: &Context, object: &KarmadaDeployment, targets: &[Target]) {
     let stays = |name: &str| targets.iter().any(|target| target.name == name);
-    ctx.planes.clients.retain(object.uid(), |server| match server {
+    let server_stays = |server: &Server| match server {
         Server::Member { name, .. } => stays(name),
         Server::Metadata | Server::Cluster(_) | Server::Plane(_) => true,
-    });
+    };
+    ctx.planes.clients.retain(object.uid(), server_stays);
+    ctx.planes.inventories.retain(object.uid(), server_stays);
+    ctx.following.retain(object.uid(), server_stays);
     ctx.planes.silences.retain(object.uid(), stays);
 }
 

@@ -3,12 +3,14 @@
 use std::sync::Arc;
 
 use crds::references::LocalRef;
-use crds::{Cluster, KarmadaDeployment, ObjectExt};
+use crds::{Cluster, ClusterDeployment, KarmadaDeployment, ObjectExt};
 use kube::runtime::reflector::ObjectRef;
 use plan::karmada_deployment::is_cluster_of;
 
 use crate::context::Context;
 use crate::controller;
+use crate::error::Error;
+use crate::live;
 
 /// Those that run on this Cluster, have its name, or may have it as a member.
 pub(super) fn concerned(ctx: &Context, namespace: &str, cluster: &str) -> Vec<ObjectRef<KarmadaDeployment>> {
@@ -23,6 +25,26 @@ pub(super) fn concerned(ctx: &Context, namespace: &str, cluster: &str) -> Vec<Ob
             || known.iter().any(|member| member.cluster_ref.as_ref().is_some_and(is_it))
     };
     controller::references(&ctx.cache.karmada_deployments.list(namespace, is_concerned))
+}
+
+/// Whether a cluster that has begun to join, and not joined, is being deleted, and the caches do not show it yet.
+pub(super) async fn joins_while_it_goes(ctx: &Context, object: &KarmadaDeployment) -> Result<bool, Error> {
+    let members = object.status.as_ref().map(|status| status.members.as_slice()).unwrap_or_default();
+    let begun = members
+        .iter()
+        .filter(|member| member.cluster_uid.is_some() && member.joined_at.is_none() && member.leaving_since.is_none());
+    let namespace = object.namespace();
+    for cluster in begun.filter_map(|member| member.cluster_ref.as_ref()) {
+        let seen = ctx.cache.cluster_deployments.get(namespace, &cluster.name);
+        if seen.is_none_or(|seen| seen.is_deleting()) {
+            continue;
+        }
+        let found = live::get::<ClusterDeployment>(ctx, namespace, &cluster.name).await?;
+        if found.is_none_or(|found| found.is_deleting()) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// Those that clusters join by their labels, once their Addons are Ready.

@@ -9,19 +9,22 @@ use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::Api;
 use plan::cluster::components::from_lease;
-use plan::karmada_deployment::names::selector;
-use plan::karmada_deployment::removal::KINDS_OF_PLANE;
+use plan::karmada_deployment::removal::{KINDS_OF_PLANE, Kind};
 use plan::karmada_deployment::{
-    Contact, HostFacts, LEASES, Place, PlaneSeen, Propagated, Wanted, is_upgrading, trial_policy,
+    Contact, HostFacts, LEASES, Place, PlaneSeen, Propagated, Wanted, is_upgrading, members, trial_policy,
 };
 use serde_json::Value;
 
-use super::look::{listed, states, there};
+use super::inventory::{Inventory, NAMESPACE};
+use super::look::there;
 use super::planes::Leases;
 use crate::context::Context;
 use crate::error::Error;
 use crate::kubeconfig::check::Checked;
 use crate::objects::{Failure, Objects, Server, within};
+
+/// The kinds of which objects are wanted in a plane and never removed.
+const KINDS_THAT_STAY: [Kind; 2] = [NAMESPACE, ("apiextensions.k8s.io", "v1", "CustomResourceDefinition")];
 
 /// The objects of the plane that this kubeconfig leads to.
 pub(super) fn objects(ctx: &Context, object: &KarmadaDeployment, checked: &Checked) -> Result<Objects, Error> {
@@ -38,20 +41,33 @@ pub(super) struct Asked<'a> {
 }
 
 /// Looks at all that is wanted there, and at all that was made there.
-pub(super) async fn look(ctx: &Context, objects: &Objects, asked: &Asked<'_>, now: Timestamp) -> Contact<PlaneSeen> {
-    match seen(ctx, objects, asked, now).await {
+pub(super) async fn look(
+    ctx: &Context,
+    inventory: &Inventory<'_>,
+    asked: &Asked<'_>,
+    now: Timestamp,
+) -> Contact<PlaneSeen> {
+    match seen(ctx, inventory, asked, now).await {
         Ok(seen) => {
-            ctx.following.follow(asked.object, Place::Plane, objects).await;
+            // What was made there for members is watched with what is the plane's own.
+            inventory.follow(&[&KINDS_OF_PLANE, &KINDS_THAT_STAY, &members::KINDS_OF_PLANE]).await;
             Contact::Made(seen)
         }
         Err(why) => Contact::Lost(why),
     }
 }
 
-async fn seen(ctx: &Context, objects: &Objects, asked: &Asked<'_>, now: Timestamp) -> Result<PlaneSeen, String> {
+async fn seen(
+    ctx: &Context,
+    inventory: &Inventory<'_>,
+    asked: &Asked<'_>,
+    now: Timestamp,
+) -> Result<PlaneSeen, String> {
     let object = asked.object;
-    let states = states(objects, &there(asked.wanted, Place::Plane)).await?;
-    let listed = listed(objects, &KINDS_OF_PLANE, None, &selector(object)).await?;
+    let listed = inventory.listed(&KINDS_OF_PLANE).await?;
+    inventory.listed(&KINDS_THAT_STAY).await?;
+    let states = inventory.states(&there(asked.wanted, Place::Plane)).await?;
+    let objects = inventory.objects();
     let (leaders, leases) = leaders(objects, object, &ctx.planes.leases(object.uid()), now).await?;
     ctx.planes.saw(object.uid(), leases);
     let policy_refused = policy_refused(objects).await?;

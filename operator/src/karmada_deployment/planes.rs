@@ -1,5 +1,5 @@
-//! What is kept of planes between two reconciles: clients of them and of their members, what was seen of their leaders,
-//! and which members did not answer.
+//! What is kept of planes between two reconciles: clients of them and of their members, what was seen of their leaders
+//! and of what was made for them, and which members did not answer.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -10,6 +10,7 @@ use plan::cluster::components::LeaseSeen;
 use plan::karmada_deployment::Component;
 
 use super::clients::{Clients, User};
+use super::inventory::kept::Inventories;
 use super::members::silences::Silences;
 use crate::error::Error;
 use crate::kubeconfig::check::Checked;
@@ -24,6 +25,7 @@ pub(super) type Leases = BTreeMap<Component, LeaseSeen>;
 pub(crate) struct Planes {
     pub(super) clients: Clients,
     pub(super) silences: Silences,
+    pub(super) inventories: Inventories,
     leases: Arc<Mutex<HashMap<String, Leases>>>,
 }
 
@@ -47,6 +49,7 @@ impl Planes {
     pub(super) fn forget(&self, uid: &str) {
         self.clients.retain(uid, |_| false);
         self.silences.retain(uid, |_| false);
+        self.inventories.retain(uid, |_| false);
         self.leases.lock().remove(uid);
     }
 

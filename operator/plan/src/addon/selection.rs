@@ -2,9 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crds::cluster_selector::ClusterSelector;
+use crds::names::label;
+use crds::placement::{LabelOperator, LabelRequirement};
 use crds::{Addon, Cluster, ClusterDeployment, ObjectExt, Reason};
 
 use super::problem::Problem;
+use crate::cluster::is_plane;
 
 /// The labels of a cluster: its own, and those of its ClusterDeployment that it does not have itself.
 pub fn labels(cluster: &Cluster, deployment: Option<&ClusterDeployment>) -> BTreeMap<String, String> {
@@ -13,14 +17,24 @@ pub fn labels(cluster: &Cluster, deployment: Option<&ClusterDeployment>) -> BTre
     labels
 }
 
-/// Whether the Addon is for this cluster.
+/// Whether the Addon is for this cluster. A Karmada control plane is selected only by who asks for its labels: what is
+/// applied to it goes on to its members.
 pub fn selects(addon: &Addon, cluster: &Cluster, labels: &BTreeMap<String, String>) -> bool {
     let spec = &addon.spec;
     match (&spec.cluster_ref, &spec.cluster_selector) {
         (Some(wanted), _) => wanted.name == cluster.name(),
-        (None, Some(selector)) => selector.selects(Some(labels)),
+        (None, Some(selector)) => selector.selects(Some(labels)) && (!is_plane(cluster) || asks_for_planes(selector)),
         (None, None) => false,
     }
+}
+
+/// Whether a selector asks for a label that Clusters of Karmada control planes have.
+fn asks_for_planes(selector: &ClusterSelector) -> bool {
+    let is_of_planes = |key: &str| [label::KARMADA, label::KARMADA_UID].contains(&key);
+    let requires = |requirement: &LabelRequirement| {
+        matches!(requirement.operator, LabelOperator::In | LabelOperator::Exists) && is_of_planes(&requirement.key)
+    };
+    selector.match_labels.keys().any(|key| is_of_planes(key)) || selector.match_expressions.iter().any(requires)
 }
 
 /// The Addons that come before this one, by name: those that it names, and those of a lower wave.
@@ -76,15 +90,42 @@ fn circle<'a>(addon: &'a Addon, addons: &[&'a Addon]) -> Option<Vec<&'a str>> {
 
 #[cfg(test)]
 mod tests {
-    use crds::{Addon, Reason};
+    use crds::{Addon, Cluster, Reason};
 
-    use super::before;
+    use super::{before, labels, selects};
 
     fn addon(name: &str, depends_on: &str, wave: i32) -> Addon {
         let text = format!(
             "{{apiVersion: clusterwright.dev/v1alpha1, kind: Addon, metadata: {{name: {name}, namespace: fleet}}, spec: {{clusterSelector: {{}}, source: {{}}, dependsOn: [{depends_on}], wave: {wave}}}}}"
         );
         serde_yaml::from_str(&text).unwrap()
+    }
+
+    #[test]
+    fn a_karmada_control_plane_is_selected_only_by_who_asks_for_its_labels() {
+        let check = |owner: &str, selector: &str, expected: bool| {
+            let cluster: Cluster = serde_yaml::from_str(&format!(
+                "{{apiVersion: clusterwright.dev/v1alpha1, kind: Cluster, metadata: {{name: k1, namespace: fleet, labels: {{clusterwright.dev/karmada: k1, stage: test}}, ownerReferences: [{{apiVersion: clusterwright.dev/v1alpha1, kind: {owner}, name: k1, uid: u, controller: true}}]}}, spec: {{kubeconfigRef: {{name: x}}}}}}"
+            ))
+            .unwrap();
+            let mut addon = addon("a", "", 0);
+            addon.spec.cluster_selector = Some(serde_yaml::from_str(selector).unwrap());
+            assert_eq!(selects(&addon, &cluster, &labels(&cluster, None)), expected, "{owner} {selector}");
+            addon.spec.cluster_ref = Some(crds::references::LocalRef::new("k1"));
+            assert!(selects(&addon, &cluster, &labels(&cluster, None)), "it is named");
+        };
+        for (selector, expected) in [
+            ("{}", false),
+            ("{matchLabels: {stage: test}}", false),
+            ("{matchExpressions: [{key: clusterwright.dev/karmada, operator: NotIn, values: [k2]}]}", false),
+            ("{matchExpressions: [{key: clusterwright.dev/karmada, operator: Exists}]}", true),
+            ("{matchExpressions: [{key: clusterwright.dev/karmada, operator: In, values: [k1, k2]}]}", true),
+            ("{matchLabels: {clusterwright.dev/karmada: k1, stage: test}}", true),
+            ("{matchLabels: {clusterwright.dev/karmada: k2}}", false),
+        ] {
+            check("KarmadaDeployment", selector, expected);
+        }
+        check("ClusterDeployment", "{}", true);
     }
 
     #[test]

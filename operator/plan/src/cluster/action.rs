@@ -9,6 +9,10 @@ use crate::drain::PodSeen;
 /// What to do.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
+    /// Keep the Cluster while it is a member of a Karmada control plane.
+    AddFinalizer,
+    /// Let it go.
+    RemoveFinalizer,
     /// Merge this patch into a Node of the cluster.
     PatchNode {
         /// The Node.

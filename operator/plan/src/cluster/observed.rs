@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::dns::DnsSeen;
 use super::nodes::NodeSeen;
 use crds::cluster::ComponentHealth;
-use crds::{Cluster, ClusterDeployment, Host, Machine, Reason};
+use crds::{Cluster, ClusterDeployment, Host, KarmadaDeployment, Machine, Reason};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
@@ -21,6 +21,8 @@ pub struct Observed<'a> {
     pub deployment: Option<&'a ClusterDeployment>,
     /// Hosts of the namespace that are quarantined.
     pub hosts: &'a [Arc<Host>],
+    /// The KarmadaDeployments of the namespace.
+    pub planes: &'a [Arc<KarmadaDeployment>],
     /// When an operator took the metadata cluster up again after nobody had renewed the Lease for long; none: no such
     /// time is known.
     pub resumed_at: Option<Timestamp>,

@@ -62,6 +62,7 @@ mod tests {
             machines: &[],
             deployment: None,
             hosts: &[],
+            planes: &[],
             resumed_at: None,
             now: Time("2026-11-27T09:00:00Z".parse().unwrap()),
             chance: 0.5,

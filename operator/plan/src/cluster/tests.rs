@@ -78,6 +78,7 @@ fn decide(
         machines,
         deployment: None,
         hosts: &[],
+        planes: &[],
         resumed_at: None,
         now: at(now),
         chance: 0.5,
@@ -256,6 +257,7 @@ fn a_status_is_within_its_schema_whatever_a_kubeconfig_and_an_api_server_say() {
     let decide = |cluster: &Cluster| {
         let observed = Observed {
             cluster,
+            planes: &[],
             resumed_at: None,
             contact: seen.clone(),
             machines: &[],

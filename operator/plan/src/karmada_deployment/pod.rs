@@ -10,6 +10,7 @@ use super::component::Component;
 use super::files::{DIRECTORY, File, digest, volume};
 use super::material::pull_secret;
 use super::names::{labels, pod_selector};
+use super::token_restart::restarted_at;
 
 /// The user of all programs, which no image has a name for.
 const USER: i64 = 65532;
@@ -48,7 +49,7 @@ pub(super) fn template(
         .map(|secret| json!({ "name": pull_secret(object, &secret.name) }))
         .collect();
     let mut template = json!({
-        "metadata": { "labels": pod_labels(object, component, &pod), "annotations": annotations(&pod, files) },
+        "metadata": { "labels": pod_labels(object, component, &pod), "annotations": annotations(object, component, &pod, files) },
         "spec": {
             "automountServiceAccountToken": false,
             "enableServiceLinks": false,
@@ -120,9 +121,12 @@ fn pod_labels(object: &KarmadaDeployment, component: Component, pod: &PodSetting
     all
 }
 
-fn annotations(pod: &PodSettings, files: &[File]) -> Value {
+fn annotations(object: &KarmadaDeployment, component: Component, pod: &PodSettings, files: &[File]) -> Value {
     let mut all = json!(pod.annotations);
     all[annotation::FILES] = json!(digest(files));
+    if let Some(at) = restarted_at(object, component) {
+        all[annotation::RESTARTED_AT] = json!(at.to_string());
+    }
     all
 }
 

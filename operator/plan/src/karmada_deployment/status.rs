@@ -33,6 +33,8 @@ pub(super) struct Found<'a> {
     pub upgrade: Option<(&'a Outcome, &'a Upgrade)>,
     /// The members from now on.
     pub members: &'a [KarmadaMemberStatus],
+    /// When programs were restarted last for members' tokens.
+    pub restarted_at: Option<Time>,
 }
 
 /// The status of one that is not being deleted.
@@ -49,6 +51,7 @@ pub(super) fn status(observed: &Observed<'_>, found: &Found<'_>) -> KarmadaDeplo
     shown.upgrade = found.upgrade.and_then(|(outcome, _)| outcome.record.clone());
     shown.message = Some(cut(ready.message.clone()));
     shown.components = components(observed, found.wanted);
+    shown.restarted_for_tokens_at = found.restarted_at.clone();
     let has_version =
         parts.iter().filter(|part| part.type_ != condition::MEMBERS_READY).all(|part| part.status == Some(true));
     let is_over = found.upgrade.is_some_and(|(outcome, _)| outcome.record.is_none());

@@ -98,6 +98,7 @@ impl World {
                 machines: &machines.iter().filter(is_its).cloned().collect::<Vec<_>>(),
                 deployment: Some(&cluster.deployment),
                 hosts: &quarantined,
+                planes: &[],
                 resumed_at: self.resumed_at,
                 now: now.clone(),
                 chance: 0.5,

@@ -4,6 +4,7 @@ use crds::KarmadaDeployment;
 use jiff::Timestamp;
 use plan::karmada_deployment::Material;
 
+use super::super::inventory::Inventory;
 use crate::objects::Objects;
 use crate::pki::Pki;
 
@@ -17,8 +18,8 @@ pub(in crate::karmada_deployment) struct Asked<'a> {
     pub pki: Option<&'a Pki>,
     /// The objects of the host; none: there is no contact.
     pub on_host: Option<&'a Objects>,
-    /// The objects of the plane; none: there is no kubeconfig.
-    pub in_plane: Option<&'a Objects>,
+    /// The look at the plane; none: there is no kubeconfig.
+    pub in_plane: Option<&'a Inventory<'a>>,
     /// The time.
     pub now: Timestamp,
 }

@@ -6,6 +6,7 @@ use plan::cluster_addon::State;
 use plan::karmada_deployment::Contact;
 use plan::karmada_deployment::members::{Act, Action, Place};
 
+use super::super::inventory::touched;
 use super::agent;
 use super::observed::Members;
 use crate::context::Context;
@@ -27,6 +28,7 @@ impl Members {
             return;
         }
         let place = Places { in_member: self.objects.get(member), in_plane };
+        touched(ctx, object, act.place().and_then(|of| place.objects(of).ok()));
         match done(ctx, object, &place, action, now).await {
             Ok(state) => self.see(member, act, state),
             Err(why) => {

@@ -6,38 +6,40 @@ use std::collections::BTreeMap;
 use crds::KarmadaDeployment;
 use plan::karmada_deployment::Contact;
 use plan::karmada_deployment::members::{KINDS_OF_PLANE, Neighbours, PlaneSeen, Wish, roster, works_namespace};
-use plan::karmada_deployment::names::selector;
 
-use super::super::look::listed;
-use crate::objects::{Failure, Kind, Objects};
+use super::super::inventory::Inventory;
+use crate::objects::{Failure, Kind};
 
 const CLUSTER: Kind<'static> = ("cluster.karmada.io", "v1alpha1", "Cluster");
 const WORK: Kind<'static> = ("work.karmada.io", "v1alpha1", "Work");
 
 /// Looks at it. Until the API of Clusters is served, nothing is known of members.
 pub(super) async fn look(
-    objects: &Objects,
+    inventory: &Inventory<'_>,
     object: &KarmadaDeployment,
     neighbours: &Neighbours<'_>,
 ) -> Contact<PlaneSeen> {
-    match seen(objects, object, neighbours).await {
+    match seen(inventory, object, neighbours).await {
         Ok(seen) => Contact::Made(seen),
         Err(why) => Contact::Lost(why),
     }
 }
 
-async fn seen(objects: &Objects, object: &KarmadaDeployment, neighbours: &Neighbours<'_>) -> Result<PlaneSeen, String> {
+async fn seen(
+    inventory: &Inventory<'_>,
+    object: &KarmadaDeployment,
+    neighbours: &Neighbours<'_>,
+) -> Result<PlaneSeen, String> {
     let lost = |failure: Failure| failure.to_string();
     let unknown = |kind: Kind<'_>| format!("it does not serve {}s of {}", kind.2, kind.0);
     // No Clusters, and no API of Clusters, are not the same: members would be taken for gone.
-    let clusters = objects.list_known(CLUSTER, None, "").await.map_err(lost)?;
-    let mut seen = PlaneSeen {
-        clusters: clusters.ok_or_else(|| unknown(CLUSTER))?,
-        listed: listed(objects, &KINDS_OF_PLANE, None, &selector(object)).await?,
-        works: BTreeMap::new(),
-    };
+    let clusters = inventory.objects().list_known(CLUSTER, None, "").await.map_err(lost)?;
+    let clusters = clusters.ok_or_else(|| unknown(CLUSTER))?;
+    inventory.put(CLUSTER, &clusters);
+    let listed = inventory.listed(&KINDS_OF_PLANE).await?;
+    let mut seen = PlaneSeen { clusters, listed, works: BTreeMap::new() };
     for target in roster(object, neighbours, Some(&seen)).into_iter().filter(|target| target.wish == Wish::Leave) {
-        let count = objects.count(WORK, &works_namespace(&target.name)).await.map_err(lost)?;
+        let count = inventory.objects().count(WORK, &works_namespace(&target.name)).await.map_err(lost)?;
         seen.works.insert(target.name, count.ok_or_else(|| unknown(WORK))?);
     }
     Ok(seen)

@@ -6,15 +6,14 @@ use crds::cluster_addon::AppliedObject;
 use crds::karmada_deployment::{KarmadaMemberStatus, SyncMode};
 use crds::{KarmadaDeployment, ObjectExt};
 use plan::karmada_deployment::members::{
-    AgentCertificate, Facts, IMPERSONATOR, KINDS_OF_MEMBER, Member, MemberSeen, Place, PlaneSeen, Target, Wanted, Wish,
+    AgentCertificate, IMPERSONATOR, KINDS_OF_MEMBER, Member, MemberSeen, Place, PlaneSeen, Target, Wanted, Wish,
     facts as known_facts, wanted,
 };
-use plan::karmada_deployment::names::selector;
 use plan::karmada_deployment::{Contact, Manifest};
 use serde_json::Value;
 use tokio::time::timeout;
 
-use super::super::look::{listed, states};
+use super::super::inventory::{Inventory, NAMESPACE};
 use super::agent;
 use super::asked::Asked;
 use super::facts::facts;
@@ -36,6 +35,16 @@ pub(super) struct Looked {
     pub objects: Option<Objects>,
     /// Why the plane does not answer any more.
     pub plane_lost: Option<String>,
+}
+
+/// A look at a member that can be asked.
+struct Look<'a> {
+    ctx: &'a Context,
+    asked: &'a Asked<'a>,
+    plane: Option<&'a PlaneSeen>,
+    reached: &'a Reached,
+    target: &'a Target,
+    agent: &'a AgentCertificate,
 }
 
 /// Looks at it. `silent`: it is not asked, and this is what it said last.
@@ -65,19 +74,21 @@ pub(super) async fn look_at(
         match reach(ctx, asked, &member.target).await? {
             Err(problem) => member.kubeconfig = Some(problem),
             Ok(reached) => {
+                let (reached_by, target, agent) = (&reached, &member.target, &member.agent);
+                let look = Look { ctx, asked, plane, reached: reached_by, target, agent };
                 member.contact = match silent {
                     Some(why) => Contact::Lost(why),
-                    None => contact(ctx, asked, &reached, plane, member).await,
+                    None => look.contact().await,
                 };
                 looked.objects = Some(reached.objects);
             }
         }
     }
-    if let (Some(plane), Some(objects)) = (plane, asked.in_plane)
+    if let (Some(plane), Some(inventory)) = (plane, asked.in_plane)
         && let Some(facts) = known_facts(asked.object, &member.target, &member.contact, plane)
     {
-        let wanted = wanted_of(asked, &member.target, &facts, &member.agent, plane);
-        match states(objects, &there(&wanted, Place::Plane)).await {
+        let wanted = wanted(asked.object, asked.material, &member.target, &facts, &member.agent, plane);
+        match inventory.states(&there(&wanted, Place::Plane)).await {
             Ok(states) => member.in_plane = states,
             Err(why) => looked.plane_lost = Some(why),
         }
@@ -90,42 +101,42 @@ fn has_begun(object: &KarmadaDeployment, name: &str) -> bool {
     object.status.as_ref().is_some_and(|status| status.members.iter().any(is_it))
 }
 
-async fn contact(
-    ctx: &Context,
-    asked: &Asked<'_>,
-    reached: &Reached,
-    plane: Option<&PlaneSeen>,
-    member: &Member,
-) -> Contact<MemberSeen> {
-    let seen = timeout(ALL_ANSWERS, seen(ctx, asked, reached, plane, member)).await;
-    let late = format!("it has not answered all questions within {} s", ALL_ANSWERS.as_secs());
-    let seen = seen.unwrap_or(Err(late));
-    let answer = seen.as_ref().map(drop);
-    ctx.planes.silences.asked(asked.object.uid(), &member.target.name, answer, asked.now);
-    match seen {
-        Ok(seen) => Contact::Made(seen),
-        Err(why) => Contact::Lost(why),
+impl Look<'_> {
+    async fn contact(&self) -> Contact<MemberSeen> {
+        let seen = timeout(ALL_ANSWERS, self.seen()).await;
+        let late = format!("it has not answered all questions within {} s", ALL_ANSWERS.as_secs());
+        let seen = seen.unwrap_or(Err(late));
+        let (uid, answer) = (self.asked.object.uid(), seen.as_ref().map(drop));
+        self.ctx.planes.silences.asked(uid, &self.target.name, answer, self.asked.now);
+        match seen {
+            Ok(seen) => Contact::Made(seen),
+            Err(why) => Contact::Lost(why),
+        }
     }
-}
 
-async fn seen(
-    ctx: &Context,
-    asked: &Asked<'_>,
-    reached: &Reached,
-    plane: Option<&PlaneSeen>,
-    member: &Member,
-) -> Result<MemberSeen, String> {
-    let (objects, target) = (&reached.objects, &member.target);
-    let late = format!("no answer within {} s", FIRST_ANSWER.as_secs());
-    let uid = timeout(FIRST_ANSWER, cluster_uid(objects)).await.unwrap_or(Err(late))?;
-    let listed = listed(objects, &KINDS_OF_MEMBER, None, &selector(asked.object)).await?;
-    let facts = facts(ctx, reached, target, uid, &listed).await;
-    let unknown = PlaneSeen::default();
-    let wanted = wanted_of(asked, target, &facts, &member.agent, plane.unwrap_or(&unknown));
-    let states = states(objects, &there(&wanted, Place::Member)).await?;
-    let leaves = target.wish == Wish::Leave && target.sync_mode == SyncMode::Push;
-    let impersonation = if leaves { impersonation(objects).await? } else { Vec::new() };
-    Ok(MemberSeen { facts, states, listed, impersonation })
+    async fn seen(&self) -> Result<MemberSeen, String> {
+        let Self { ctx, asked, reached, target, .. } = *self;
+        let objects = &reached.objects;
+        let late = format!("no answer within {} s", FIRST_ANSWER.as_secs());
+        let uid = timeout(FIRST_ANSWER, cluster_uid(objects)).await.unwrap_or(Err(late))?;
+        // Another cluster behind the same name is not what was listed.
+        let is_same = ctx.planes.inventories.is_of(&(asked.object.uid().to_owned(), reached.server.clone()), &uid);
+        if !is_same {
+            ctx.following.retain(asked.object.uid(), |server| *server != reached.server);
+        }
+        let inventory = Inventory::open(ctx, asked.object, objects, None, asked.now);
+        let listed = inventory.listed(&KINDS_OF_MEMBER).await?;
+        inventory.listed(&[NAMESPACE]).await?;
+        let facts = facts(ctx, reached, target, uid, &listed).await;
+        let unknown = PlaneSeen::default();
+        let plane = self.plane.unwrap_or(&unknown);
+        let wanted = wanted(asked.object, asked.material, target, &facts, self.agent, plane);
+        let states = inventory.states(&there(&wanted, Place::Member)).await?;
+        let leaves = target.wish == Wish::Leave && target.sync_mode == SyncMode::Push;
+        let impersonation = if leaves { impersonation(objects).await? } else { Vec::new() };
+        inventory.follow(&[&KINDS_OF_MEMBER, &[NAMESPACE]]).await;
+        Ok(MemberSeen { facts, states, listed, impersonation })
+    }
 }
 
 /// What Karmada has made there for the account that it acts as for others.
@@ -145,16 +156,6 @@ async fn impersonation(objects: &Objects) -> Result<Vec<Value>, String> {
         }
     }
     Ok(found)
-}
-
-fn wanted_of(
-    asked: &Asked<'_>,
-    target: &Target,
-    facts: &Facts,
-    agent: &AgentCertificate,
-    plane: &PlaneSeen,
-) -> Vec<Wanted> {
-    wanted(asked.object, asked.material, target, facts, agent, plane)
 }
 
 fn there(wanted: &[Wanted], place: Place) -> Vec<(&AppliedObject, &Manifest)> {

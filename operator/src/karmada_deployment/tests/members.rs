@@ -1,10 +1,14 @@
 //! Members of a plane on API servers in memory.
 
-use crds::Reason;
+use std::sync::Arc;
+
 use crds::karmada_deployment::KarmadaMemberPhase as Phase;
+use crds::{Conditions, Reason};
 use serde_json::{Value, json};
 
 use super::world::{KEY, MANY, World};
+use crate::context::Context;
+use crate::fake_api::FakeApi;
 
 /// Takes a member out of the spec.
 fn forget(world: &World, name: &str) {
@@ -64,25 +68,61 @@ async fn somebody_elses_secret_in_the_place_of_an_agents_certificate_is_named_an
     assert_eq!(kept["metadata"]["ownerReferences"][0]["uid"], "other");
 }
 
-#[tokio::test]
-async fn at_rest_each_object_costs_two_requests_and_a_member_few_more() {
-    let alone = World::new().await;
-    let joined = World::new().await.with_member("pull", "pull").with_member("push", "push");
-    let mut costs = Vec::new();
-    for world in [&alone, &joined] {
-        world.passes(MANY).await;
-        let ctx = world.operator();
-        // The first one asks which kinds there are.
+/// A plane at rest that is watched, and the operator that has looked at it.
+async fn at_rest(members: &[(&str, &str)]) -> (World, Arc<Context>) {
+    let mut world = World::new().await;
+    for (name, mode) in members {
+        world = world.with_member(name, mode);
+    }
+    let world = world.watched();
+    world.passes(MANY).await;
+    let ctx = world.operator();
+    // It asks which kinds there are, watches them, lists what there is, and hears that nothing has changed.
+    for _ in 0..4 {
         world.pass(&ctx).await;
+        world.settle().await;
+    }
+    (world, ctx)
+}
+
+#[tokio::test]
+async fn at_rest_a_plane_costs_few_requests_and_a_member_three() {
+    let members = [("a", "pull"), ("b", "push"), ("c", "pull"), ("d", "push")];
+    let mut costs = Vec::new();
+    for members in [0, 2, 4].map(|count| &members[..count]) {
+        let (world, ctx) = at_rest(members).await;
+        assert!(world.object().is_true("Ready"), "{}", world.message());
         let (asked, writes) = (world.asked(), world.writes());
         world.pass(&ctx).await;
+        world.settle().await;
         assert_eq!(world.writes(), writes);
         costs.push(world.asked() - asked);
     }
-    let made = |world: &World| world.api.names().len() + world.plane.names().len();
-    println!("{costs:?} requests, {} objects without members", made(&alone));
-    assert!(costs[0] <= 2 * made(&alone) + 30, "{costs:?}, {}", made(&alone));
-    assert!(costs[1] - costs[0] <= 100, "two members cost {}", costs[1] - costs[0]);
+    assert!(costs[0] <= 20, "requests of planes with 0, 2 and 4 members: {costs:?}");
+    assert!(costs[2] <= 25 + 4 * 3 && costs[2] - costs[1] <= 2 * 3, "{costs:?}");
+}
+
+#[tokio::test]
+async fn what_is_changed_at_rest_is_put_back_at_the_next_look() {
+    let (world, ctx) = at_rest(&[("pull", "pull"), ("push", "push")]).await;
+    let check = async |api: &FakeApi, key: &str, change: fn(&mut Value)| {
+        let before = api.get(key).unwrap_or_else(|| panic!("{key}: {:?}", api.names()));
+        api.edit(key, change);
+        assert!(api.get(key).is_none_or(|now| now != before));
+        world.settle().await;
+        world.pass(&ctx).await;
+        world.settle().await;
+        let own = |object: Option<Value>| object.map(|object| (object["rules"].clone(), object["spec"].clone()));
+        assert_eq!(own(api.get(key)), own(Some(before)), "{key}");
+    };
+    let lose = |object: &mut Value| object["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+    let weaken = |object: &mut Value| object["rules"] = json!([]);
+    check(&world.members["push"], "clusterrolebindings//karmada-controller-manager:karmada-push", lose).await;
+    check(&world.members["push"], "clusterroles//karmada-controller-manager:karmada-push", weaken).await;
+    check(&world.members["pull"], "deployments/karmada-system/karmada-agent", lose).await;
+    check(&world.plane, "clusterroles//system:karmada:pull:agent", weaken).await;
+    check(&world.plane, "secrets/karmada-cluster/push", lose).await;
+    check(&world.api, "services/karmada-system/k1-webhook", |object| object["spec"]["ports"] = json!([])).await;
 }
 
 #[tokio::test]

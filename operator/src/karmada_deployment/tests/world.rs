@@ -131,6 +131,19 @@ impl World {
         self
     }
 
+    /// All of its API servers serve watches.
+    pub fn watched(self) -> Self {
+        self.apis().for_each(FakeApi::serve_watches);
+        self
+    }
+
+    /// What watches say has arrived.
+    pub async fn settle(&self) {
+        for _ in 0..1000 {
+            tokio::task::yield_now().await;
+        }
+    }
+
     pub fn copy(&self) -> Self {
         Self {
             api: self.api.copy(),

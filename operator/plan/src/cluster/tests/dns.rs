@@ -48,6 +48,7 @@ fn decide(deployment: Option<&ClusterDeployment>, nodes: Vec<NodeSeen>, dns: Dns
     let seen = super::super::Seen { dns: Some(dns), ..seen };
     let observed = Observed {
         cluster: &cluster(),
+        planes: &[],
         resumed_at: None,
         contact: Contact::Made { access, seen },
         machines: &[],

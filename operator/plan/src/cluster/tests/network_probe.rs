@@ -23,6 +23,7 @@ fn asked(nodes: &mut [NodeSeen], plugin: &str) -> BTreeMap<String, Value> {
     let steps = |nodes: &[NodeSeen]| {
         plan(&Observed {
             cluster: &cluster(),
+            planes: &[],
             resumed_at: None,
             contact: seen(Some(nodes.to_vec())),
             machines: &[],
@@ -103,6 +104,7 @@ fn nobody_is_asked_before_the_install_is_done() {
     deployment.status = None;
     let steps = plan(&Observed {
         cluster: &cluster(),
+        planes: &[],
         resumed_at: None,
         contact: seen(Some(nodes(2))),
         machines: &[],

@@ -41,6 +41,7 @@ fn done(
 ) -> Vec<&'static str> {
     let plan = plan(&Observed {
         cluster: &cluster(),
+        planes: &[],
         resumed_at: None,
         contact: seen(Some(vec![node])),
         machines,

@@ -66,5 +66,15 @@ pub enum Act {
     },
 }
 
+impl Act {
+    /// Where an object is written or deleted; `None`: in the metadata cluster.
+    pub fn place(&self) -> Option<Place> {
+        match self {
+            Self::IssueCertificate(_) | Self::DeleteCertificate => None,
+            Self::Apply { place, .. } | Self::Patch { place, .. } | Self::Delete { place, .. } => Some(*place),
+        }
+    }
+}
+
 /// The plan of a plane's members: what is done, and all of `status.members`, by name.
 pub type Planned = Plan<Action, Vec<KarmadaMemberStatus>>;

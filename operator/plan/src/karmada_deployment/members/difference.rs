@@ -7,6 +7,7 @@ use super::super::contact::Contact;
 use super::super::names::is_made_for;
 use super::action::{Act, Place};
 use super::context::{Context, facts};
+use super::credentials::note_change;
 use super::manifest::{Stage, Wanted};
 use super::observed::PlaneSeen;
 use super::wanted::wanted;
@@ -47,13 +48,14 @@ pub(super) fn difference(context: &Context<'_>, wanted: &[Wanted]) -> Difference
         match fate(context, one, state) {
             Fate::Settled => {}
             Fate::Apply if waits && !is_there => {}
-            Fate::Apply => found.acts.push(Act::Apply {
-                place: one.place,
-                index: at,
-                object: one.object.clone(),
-                manifest: Box::new(one.manifest.clone()),
-                force: is_there,
-            }),
+            Fate::Apply => {
+                let mut manifest = Box::new(one.manifest.clone());
+                if let (Place::Plane, State::There { live, .. }) = (one.place, state) {
+                    note_change(&mut manifest.0, live, context.observed.now);
+                }
+                let (place, object) = (one.place, one.object.clone());
+                found.acts.push(Act::Apply { place, index: at, object, manifest, force: is_there });
+            }
             Fate::Problem(problem) => drop(found.problem.get_or_insert(problem)),
         }
     }

@@ -86,6 +86,12 @@ impl PlaneSeen {
         self.cluster(name).filter(|cluster| is_made_for(cluster, object))
     }
 
+    /// The Secret of a Push member with its credentials, if it was made here.
+    pub(super) fn secret(&self, object: &KarmadaDeployment, target: &Target) -> Option<&Value> {
+        let is_it = |live: &&Value| live["kind"] == "Secret" && live["metadata"]["name"] == *target.name;
+        self.made_for(object, &target.name).into_iter().find(is_it)
+    }
+
     /// What was made here for a member, but for its Cluster.
     pub(super) fn made_for(&self, object: &KarmadaDeployment, name: &str) -> Vec<&Value> {
         self.listed.iter().filter(|live| is_made_for(live, object) && is_of(live, name)).collect()

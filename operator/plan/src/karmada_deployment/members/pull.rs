@@ -25,6 +25,7 @@ const ACCOUNT: &str = "karmada-agent-sa";
 /// The Secret with the agent's kubeconfig, and its key.
 const KUBECONFIG: &str = "karmada-kubeconfig";
 const HEALTH_PORT: u16 = 10357;
+const METRICS_PORT: u16 = 8080;
 
 /// The certificate of a member's agent.
 pub fn leaf(member: &str) -> LeafWanted {
@@ -189,6 +190,10 @@ fn container(object: &KarmadaDeployment, target: &Target, facts: &Facts) -> Valu
         "securityContext": {
             "allowPrivilegeEscalation": false, "readOnlyRootFilesystem": true, "capabilities": { "drop": ["ALL"] },
         },
+        "ports": [
+            { "name": "health", "containerPort": HEALTH_PORT, "protocol": "TCP" },
+            { "name": "metrics", "containerPort": METRICS_PORT, "protocol": "TCP" },
+        ],
         "livenessProbe": probe,
         "readinessProbe": probe,
         "volumeMounts": [{ "name": "kubeconfig", "mountPath": "/etc/kubeconfig", "readOnly": true }],
@@ -206,6 +211,7 @@ fn command(object: &KarmadaDeployment, target: &Target, facts: &Facts) -> Vec<St
         ("leader-elect-resource-namespace", PLANE_NAMESPACE.to_owned()),
         ("report-secrets", "None".to_owned()),
         ("health-probe-bind-address", format!(":{HEALTH_PORT}")),
+        ("metrics-bind-address", format!(":{METRICS_PORT}")),
     ];
     if let Some(named) = &target.named {
         let texts =

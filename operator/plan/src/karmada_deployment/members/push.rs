@@ -7,9 +7,10 @@ use serde_json::{Value, json};
 
 use super::super::names::MEMBERS_NAMESPACE;
 use super::action::Place;
-use super::cluster::{cluster, impersonator_secret};
+use super::cluster::{cluster as member_cluster, impersonator_secret};
+use super::credentials::keep_change;
 use super::manifest::{Stage, Wanted, all_rights, metadata, namespace, role};
-use super::observed::Facts;
+use super::observed::{Facts, PlaneSeen};
 use super::target::Target;
 
 /// The ServiceAccount that Karmada acts as for users of the plane, and the Secret with its token. The name is
@@ -23,7 +24,7 @@ pub fn token_secret(member: &str) -> String {
     format!("karmada-{member}")
 }
 
-pub(super) fn wanted(object: &KarmadaDeployment, target: &Target, facts: &Facts, there: Option<&Value>) -> Vec<Wanted> {
+pub(super) fn wanted(object: &KarmadaDeployment, target: &Target, facts: &Facts, plane: &PlaneSeen) -> Vec<Wanted> {
     let own = token_secret(&target.name);
     let mut access = vec![namespace(object, target, MEMBERS_NAMESPACE)];
     access.extend(account(object, target, IMPERSONATOR));
@@ -36,12 +37,14 @@ pub(super) fn wanted(object: &KarmadaDeployment, target: &Target, facts: &Facts,
     let file = |name: &str| facts.files.get(name).map(|content| STANDARD.encode(content));
     if let (Some(ca), Some(token), Some(impersonator)) = (file("ca"), file("token"), file("impersonator")) {
         let impersonator_name = impersonator_secret(&target.name);
-        let secrets = [
-            secret(object, target, &target.name, json!({ "caBundle": ca, "token": token }), there),
-            secret(object, target, &impersonator_name, json!({ "token": impersonator }), there),
+        let cluster = plane.own_cluster(object, &target.name);
+        let mut secrets = [
+            secret(object, target, &target.name, json!({ "caBundle": ca, "token": token }), cluster),
+            secret(object, target, &impersonator_name, json!({ "token": impersonator }), cluster),
         ];
+        keep_change(&mut secrets[0], plane.secret(object, target));
         wanted.extend(secrets.map(|manifest| Wanted::new(Stage::Credentials, Place::Plane, manifest)));
-        wanted.push(Wanted::new(Stage::Cluster, Place::Plane, cluster(object, target, facts)));
+        wanted.push(Wanted::new(Stage::Cluster, Place::Plane, member_cluster(object, target, facts)));
     }
     wanted
 }

@@ -20,7 +20,7 @@ pub fn wanted(
     plane: &PlaneSeen,
 ) -> Vec<Wanted> {
     let mut wanted = match target.sync_mode {
-        SyncMode::Push => push::wanted(object, target, facts, plane.own_cluster(object, &target.name)),
+        SyncMode::Push => push::wanted(object, target, facts, plane),
         SyncMode::Pull => pull::wanted(object, material, target, facts, agent),
     };
     wanted.sort_by_key(|one| one.stage);

@@ -5,7 +5,7 @@ use jiff::SignedDuration;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::super::members::tests::world::{Sight, World as Clusters};
-use super::super::{Action, Place, members_are_seen};
+use super::super::{Action, Component, Place, members_are_seen};
 use super::world::{World, settled};
 
 const EXPOSED: &str = "apiServer: {serviceType: NodePort, loadBalancerApiserverIp: 192.0.2.1}";
@@ -221,4 +221,61 @@ fn an_operator_that_is_cut_off_at_any_action_finishes_what_it_began() {
     let ending = cut_off_at_each(&mut whole);
     assert!(whole.is_gone());
     assert!(joining > 10 && leaving > 3 && ending > 10, "{joining} {leaving} {ending}");
+}
+
+/// How often a component was applied, and when it was restarted for members' tokens.
+fn restarts(whole: &Whole, component: &str) -> (usize, Option<String>) {
+    let name = format!("k1-{component}");
+    let times = whole.plane.log.iter().filter(|done| **done == format!("apply Deployment {name}")).count();
+    let live = whole.plane.find(Place::Host, "Deployment", &name).unwrap();
+    let at = &live["spec"]["template"]["metadata"]["annotations"]["clusterwright.dev/restarted-at"];
+    (times, at.as_str().map(str::to_owned))
+}
+
+#[test]
+fn what_watches_members_is_restarted_once_for_many_new_tokens_seldom_and_not_for_a_join() {
+    let mut whole = Whole::new(&["a", "b", "c"]);
+    let renew = |whole: &mut Whole, names: &[&str]| {
+        for name in names {
+            let site = whole.clusters.sites.get_mut(*name).unwrap();
+            for kind in ["Secret", "ServiceAccount"] {
+                site.api.delete(kind, &format!("karmada-{name}"));
+            }
+        }
+        whole.rest();
+        assert!(names.iter().all(|name| whole.phase(name) == Some(Phase::Joined)) && whole.plane.is_ready());
+    };
+    whole.name("a", "push");
+    whole.name("b", "push");
+    whole.rest();
+    whole.name("c", "push");
+    whole.rest();
+    let (joined, at) = restarts(&whole, "controller-manager");
+    assert_eq!(at, None, "nobody is restarted for a join");
+
+    renew(&mut whole, &["a", "b"]);
+    let (times, first) = restarts(&whole, "controller-manager");
+    assert!(times == joined + 1 && first.is_some(), "{times} {first:?}");
+    let restarted_at = whole.plane.object.status.as_ref().unwrap().restarted_for_tokens_at.as_ref();
+    assert_eq!(restarted_at.map(|at| at.0.to_string()), first);
+    assert_eq!(restarts(&whole, "scheduler").1, None);
+
+    // The next time waits for ten minutes to be over, and that is said.
+    renew(&mut whole, &["c"]);
+    assert_eq!(restarts(&whole, "controller-manager"), (times, first.clone()));
+    let (status, reason, message) = whole.plane.condition("UpToDate");
+    assert_eq!((status.as_str(), reason.as_str()), ("False", "WaitingForRestart"), "{message}");
+    assert!(message.contains("(c)"), "{message}");
+    whole.forget("b");
+    whole.plane.object.spec.unjoin_policy = Some(UnjoinPolicy::Preserve);
+    whole.clusters.now = whole.clusters.now.checked_add(SignedDuration::from_secs(600)).unwrap();
+    whole.rest();
+    let (again, second) = restarts(&whole, "controller-manager");
+    assert!(again == times + 1 && second > first, "{again} {second:?}");
+    assert_eq!(whole.plane.condition("UpToDate").0, "True");
+
+    // A later release reads them again.
+    whole.plane.object.spec.version = serde_json::from_str("\"1.19.0\"").unwrap();
+    let object = &whole.plane.object;
+    assert_eq!(super::super::token_restart::restarted_at(object, Component::ControllerManager), None);
 }

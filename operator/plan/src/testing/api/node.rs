@@ -9,6 +9,9 @@ impl World {
         match action {
             // Nobody looks at whom a machine asks.
             Action::PatchNode { .. } => false,
+            action @ (Action::AddFinalizer | Action::RemoveFinalizer) => {
+                panic!("no plane was shown, so {action:?} is for nothing")
+            }
             action @ (Action::SpreadDns { .. } | Action::MoveDnsPod { .. }) => {
                 panic!("no DNS was shown, so {action:?} is for nothing")
             }
