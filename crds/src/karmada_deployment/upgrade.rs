@@ -22,12 +22,12 @@ pub struct PlaneUpgrade {
 /// Whether an upgrade waits for a person before it begins.
 #[derive(Serialize, Deserialize, Clone, Copy, Debug, Default, PartialEq, Eq, JsonSchema)]
 pub enum UpgradeApproval {
-    /// It begins once `status.upgrade` is approved by the annotation `clusterwright.dev/approve: upgrade.<digest>`; the
-    /// status has the whole command. Settings that are edited without a version are not asked.
-    Manual,
     /// It does not.
     #[default]
     Automatic,
+    /// It begins once `status.upgrade` is approved by the annotation `clusterwright.dev/approve: upgrade.<digest>`; the
+    /// status has the whole command. Settings that are edited without a version are not asked.
+    Manual,
 }
 
 /// What is waited for before an upgrade begins.

@@ -82,11 +82,11 @@ async fn a_host_that_forbids_to_look_is_said_to_and_nothing_is_written_until_it_
     let world = World::new().await;
     world.api.refuse("GET services/karmada-system", usize::MAX, 403, Value::Null);
     world.api.refuse("POST selfsubjectreviews", usize::MAX, 500, Value::Null);
-    let names = world.names();
+    let names = world.api.names();
     world.passes(4).await;
     let ready = world.object().condition("Ready").cloned().unwrap();
     assert_eq!((ready.status.as_str(), ready.reason.as_str()), ("Unknown", Reason::HostForbidden.as_str()));
-    assert_eq!(world.names(), names);
+    assert_eq!(world.api.names(), names);
     world.api.heal();
     world.passes(MANY).await;
     assert!(world.object().is_true("Ready"), "{}", world.message());

@@ -23,8 +23,8 @@ use crate::cluster_addon::{State, Trial};
 /// Kind, namespace and name.
 pub type Key = (String, String, String);
 
-/// The least that a KarmadaDeployment has, with these further fields of its spec, in YAML's flow style. The first may be
-/// its version.
+/// The least that a KarmadaDeployment has, with these further fields of its spec, in YAML's flow style. The first may
+/// be its version.
 pub fn plane(more: &str) -> KarmadaDeployment {
     let crds = "crds: {bundle: {url: 'https://bundle.example.com'}}";
     let metadata = "{name: k1, namespace: fleet, uid: uid-1, generation: 1, creationTimestamp: '2026-11-27T08:00:00Z'}";

@@ -53,7 +53,7 @@ fn lost(scene: &Scene<'_>, upgrade: &Upgrade) -> Option<Problem> {
     (missing > 0 && !approval::is_given(object, &digest)).then(|| Problem {
         reason: Reason::WorksMissing,
         message: format!(
-            "{}: {before} Works when it began, {now} now: see what the plane's audit log and `kubectl get works -A` have to say; if they were meant to go: {}",
+            "{}: {before} Works when it began, {now} now: see what the plane's audit log says of Works; if they were meant to go: {}",
             text::title(record),
             approval::command(object, &digest)
         ),

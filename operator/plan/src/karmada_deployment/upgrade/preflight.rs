@@ -89,14 +89,14 @@ fn unwell(scene: &Scene<'_>) -> Option<Problem> {
 
 /// The first member that is not a member like any other.
 fn first_off(members: &[KarmadaMemberStatus]) -> Option<String> {
-    let is_off = |member: &&KarmadaMemberStatus| matches!(member.phase, Phase::Joining | Phase::Lost | Phase::Leaving);
-    let off: Vec<&KarmadaMemberStatus> = members.iter().filter(is_off).collect();
-    let first = off.first()?;
-    let is = match first.phase {
-        Phase::Leaving => "is leaving",
-        Phase::Joining => "is joining",
-        _ => "is not reached",
+    let how = |member: &KarmadaMemberStatus| match member.phase {
+        Phase::Leaving => Some("is leaving"),
+        Phase::Joining => Some("is joining"),
+        Phase::Lost => Some("is not reached"),
+        Phase::Waiting | Phase::Joined | Phase::Blocked => None,
     };
+    let off: Vec<_> = members.iter().filter_map(|member| Some((member, how(member)?))).collect();
+    let (first, is) = off.first()?;
     let more = if off.len() > 1 { format!(" (and {} more)", off.len() - 1) } else { String::new() };
     Some(format!("member {} {is}{more}: {}: wait for it, or repair it", first.name, first.message))
 }
