@@ -399,16 +399,18 @@ mod tests {
         program(&shell, "#!/bin/sh\necho by \"${0##*/}\" >&2; exec /bin/sh \"$@\"\n");
         program(
             &machine.path().join("sudo"),
-            "#!/bin/sh\nread -r p; [ \"$p\" = pw ] || exit 1; shift 3; exec \"$@\"\n",
+            "#!/bin/sh\nread -r p; [ \"$p\" = a-password ] || exit 1; shift 3; exec \"$@\"\n",
         );
         let file = place.join("snapshot.db.part");
         let data = [&b"clusterwright-begun\nbinary\0\xff\n"[..], &[7; 100_000]].concat();
-        for (root, password) in [(Root::Already, None), (Root::Sudo(Some(b"pw".to_vec())), Some(&b"pw"[..]))] {
+        for (root, password) in
+            [(Root::Already, None), (Root::Sudo(Some(b"a-password".to_vec())), Some(&b"a-password"[..]))]
+        {
             // Longer, and with other rights: nothing of it stays.
             std::fs::write(&file, vec![1; 200_000]).unwrap();
             std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o644)).unwrap();
             let command = receive(&root, shell.to_str().unwrap(), file.to_str().unwrap());
-            assert!(!command.contains("pw"), "{command}");
+            assert!(!command.contains("a-password"), "{command}");
             let said = run(&Call { command, input: [head(password), data.clone()].concat() }, machine.path());
             let expected = format!("{BEGUN}\n{RECEIVED}\n");
             assert_eq!(text(&said), (Some(0), expected, "by stage-backup\n".to_owned()));
