@@ -29,9 +29,7 @@ pub use source::KarmadaCrds;
 pub use status::{
     KarmadaComponentStatus, KarmadaDeploymentStatus, KarmadaMemberPhase, KarmadaMemberStatus, MemberCounts,
 };
-pub use upgrade::{
-    KarmadaComponentChange, KarmadaUpgradeStatus, PlaneUpgrade, UpgradeApproval, UpgradeCheck, UpgradeStep,
-};
+pub use upgrade::{KarmadaComponentChange, KarmadaUpgradeStatus, PlaneUpgrade, UpgradeCheck, UpgradeStep};
 
 /// CEL: a minor whose programs, webhooks and feature gates are known here.
 const VERSION_RULE: &str = "self.version.matches('^1[.](17|18)[.]')";

@@ -7,10 +7,10 @@ use serde::{Deserialize, Serialize};
 /// Whether what is changed waits for a person before it disrupts a machine.
 #[derive(Serialize, Deserialize, Clone, Copy, Debug, Default, PartialEq, Eq, JsonSchema)]
 pub enum Approval {
-    /// Nothing that restarts what serves, and no drain for it, begins before `status.plan` is approved by the
-    /// annotation `clusterwright.dev/approve: plan.<digest>`; the status has the whole command. Repairs, joins,
-    /// removals, renewals of certificates, labels of Nodes, and settings that are taken up without a restart are not
-    /// asked.
+    /// Nothing that restarts what serves, and no drain for it, begins before it is approved: the `status.plan` of a
+    /// cluster by the annotation `clusterwright.dev/approve: plan.<digest>`, the `status.upgrade` of a Karmada control
+    /// plane by `upgrade.<digest>`; the status has the whole command. Repairs, joins, removals, renewals of
+    /// certificates, labels of Nodes, and settings that are taken up without a restart are not asked.
     Manual,
     /// It does not.
     #[default]

@@ -5,29 +5,20 @@ use kube::KubeSchema;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::cluster_deployment::Approval;
+
 /// What precedes an upgrade of the plane, or of one of its components.
 #[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PlaneUpgrade {
-    /// Whether it waits for a person. Default `Automatic`.
+    /// Whether it waits for a person. Settings that are edited without a version are not asked. Default `Automatic`.
     #[serde(default)]
-    pub approval: UpgradeApproval,
+    pub approval: Approval,
     /// What it does not wait for before it begins; at most 4. Default: it waits for all of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 4))]
     #[x_kube(merge_strategy = ListMerge::Set)]
     pub ignore: Vec<UpgradeCheck>,
-}
-
-/// Whether an upgrade waits for a person before it begins.
-#[derive(Serialize, Deserialize, Clone, Copy, Debug, Default, PartialEq, Eq, JsonSchema)]
-pub enum UpgradeApproval {
-    /// It does not.
-    #[default]
-    Automatic,
-    /// It begins once `status.upgrade` is approved by the annotation `clusterwright.dev/approve: upgrade.<digest>`; the
-    /// status has the whole command. Settings that are edited without a version are not asked.
-    Manual,
 }
 
 /// What is waited for before an upgrade begins.

@@ -21,7 +21,7 @@ use crate::host::{HostKeyPolicy, HostPhase, QuarantineReason};
 use crate::inputs::Severity;
 use crate::karmada_deployment::{
     ImagePullPolicy, KarmadaDeletionPolicy, KarmadaMemberPhase, KarmadaMode, OnDeselect, ServiceType, SyncMode,
-    UnjoinPolicy, UpgradeApproval, UpgradeCheck, UpgradeStep,
+    UnjoinPolicy, UpgradeCheck, UpgradeStep,
 };
 use crate::lock::LockMode;
 use crate::machine::{DrainReason, MachinePhase};
@@ -89,7 +89,6 @@ pub(super) fn all() -> Vec<Meanings> {
         meanings::<TopologyManagerPolicy>(),
         meanings::<UnhealthyCondition>(),
         meanings::<UnjoinPolicy>(),
-        meanings::<UpgradeApproval>(),
         meanings::<UpgradeCheck>(),
         meanings::<UpgradeStep>(),
     ]

@@ -1,7 +1,8 @@
 //! What must hold before an upgrade begins. Once it has, it goes on whatever becomes of it.
 
 use crds::Reason;
-use crds::karmada_deployment::{KarmadaMemberPhase as Phase, KarmadaMemberStatus, UpgradeApproval, UpgradeCheck};
+use crds::cluster_deployment::Approval;
+use crds::karmada_deployment::{KarmadaMemberPhase as Phase, KarmadaMemberStatus, UpgradeCheck};
 use jiff::SignedDuration;
 
 use super::super::contact::Contact;
@@ -128,7 +129,7 @@ fn certificates(scene: &Scene<'_>) -> Option<String> {
 fn unapproved(scene: &Scene<'_>, upgrade: &Upgrade) -> Option<Problem> {
     let object = scene.observed.object;
     let digest = &upgrade.record.digest;
-    let is_asked = object.spec.upgrade.approval == UpgradeApproval::Manual && !approval::is_given(object, digest);
+    let is_asked = object.spec.upgrade.approval == Approval::Manual && !approval::is_given(object, digest);
     is_asked.then(|| Problem {
         reason: Reason::WaitingForApproval,
         message: format!("waits for approval of status.upgrade: {}", approval::command(object, digest)),
