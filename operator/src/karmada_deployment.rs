@@ -6,7 +6,6 @@ pub(crate) mod definitions;
 pub(crate) mod follow;
 mod host;
 mod inventory;
-mod look;
 mod material;
 mod members;
 mod neighbours;

@@ -86,6 +86,11 @@ pub fn lasting_value(what: What, object: &ObjectMeta, acts: &[&str]) -> String {
     what.value(&short_hash(&parts, DIGEST))
 }
 
+/// The digest in a value.
+pub fn digest_of(value: &str) -> String {
+    value.split_once('.').map_or_else(String::new, |(_, digest)| digest.to_owned())
+}
+
 /// Whether the object carries this very approval.
 pub fn is_given(object: &ObjectMeta, value: &str) -> bool {
     given(object).any(|given| given == value)

@@ -115,7 +115,6 @@ fn keep(observed: &Observed<'_>) -> Planned {
     let upgrade = upgrade.as_ref().map(|(outcome, upgrade)| (outcome, upgrade));
     let restart = token_restart::token_restart(observed);
     let (outdated, restarted_at) = (outdated.or(restart.problem), restart.at);
-    let members_status = &members.status;
     let found = Found {
         wanted: &wanted,
         reports: &reports,
@@ -123,7 +122,7 @@ fn keep(observed: &Observed<'_>) -> Planned {
         outdated,
         silent,
         upgrade,
-        members: members_status,
+        members: &members.status,
         restarted_at,
     };
     let status = status::status(observed, &found);

@@ -7,11 +7,10 @@ use k8s_openapi::api::authentication::v1::SelfSubjectReview;
 use kube::Api;
 use kube::api::PostParams;
 use plan::karmada_deployment::names::{api_server_service, selector};
-use plan::karmada_deployment::removal::KINDS_OF_HOST;
+use plan::karmada_deployment::removal::{KINDS_OF_HOST, WORKLOADS};
 use plan::karmada_deployment::{Contact, Forbidden, HostFacts, HostSeen, Place, Wanted, running_versions};
 
-use super::inventory::Inventory;
-use super::look::there;
+use super::inventory::{Inventory, there};
 use crate::context::Context;
 use crate::objects::{Failure, Found, Objects, Server, within};
 use crate::remote::Key;
@@ -27,9 +26,6 @@ pub(super) fn objects(ctx: &Context, object: &KarmadaDeployment) -> Option<Objec
     };
     Some(Objects::new(client, server, ctx.kinds.clone(), KARMADA_FIELD_MANAGER))
 }
-
-/// The kinds of workloads: group, version, kind.
-const WORKLOADS: [(&str, &str, &str); 2] = [("apps", "v1", "Deployment"), ("apps", "v1", "StatefulSet")];
 
 /// What it says of how the API server is reached, and in which versions components run; an error is the contact that
 /// there is instead.

@@ -12,9 +12,9 @@ use crds::{KarmadaDeployment, ObjectExt};
 use futures::{StreamExt, TryStreamExt, stream};
 use jiff::Timestamp;
 use plan::cluster_addon::{State, Trial};
-use plan::karmada_deployment::Manifest;
 use plan::karmada_deployment::names::selector;
 use plan::karmada_deployment::removal::Kind;
+use plan::karmada_deployment::{Manifest, Place, Wanted};
 use serde_json::Value;
 
 use crate::context::Context;
@@ -123,6 +123,11 @@ impl<'a> Inventory<'a> {
         let kinds = kinds.iter().copied().flatten().copied().collect();
         self.ctx.following.follow(self.object, self.objects, &kinds, self.namespace).await;
     }
+}
+
+/// What is wanted of a plane in this place.
+pub(super) fn there(wanted: &[Wanted], place: Place) -> Vec<(&AppliedObject, &Manifest)> {
+    wanted.iter().filter(|one| one.place == place).map(|one| (&one.object, &one.manifest)).collect()
 }
 
 /// Something was done there: what was listed is not believed any more.

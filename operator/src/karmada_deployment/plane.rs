@@ -15,8 +15,7 @@ use plan::karmada_deployment::{
 };
 use serde_json::Value;
 
-use super::inventory::{Inventory, NAMESPACE};
-use super::look::there;
+use super::inventory::{Inventory, NAMESPACE, there};
 use super::planes::Leases;
 use crate::context::Context;
 use crate::error::Error;
@@ -78,8 +77,8 @@ async fn seen(
     Ok(PlaneSeen { states, listed, leaders, policy_refused, propagated })
 }
 
-/// What carries workloads to members: group, version, kind. The first is what a member has of one.
-const CARRIERS: [(&str, &str, &str); 3] = [
+/// What carries workloads to members. The first is what a member has of one.
+const CARRIERS: [Kind; 3] = [
     ("work.karmada.io", "v1alpha1", "Work"),
     ("work.karmada.io", "v1alpha2", "ResourceBinding"),
     ("work.karmada.io", "v1alpha2", "ClusterResourceBinding"),

@@ -27,6 +27,22 @@ async fn protected(api: &Api<ClusterDeployment>, name: &str) -> Result<ClusterDe
     Ok(api.create(&PostParams::default(), &object).await?)
 }
 
+/// What a deletion is refused with, once the policy has taken hold.
+async fn refusal_in_force<K>(api: &Api<K>, name: &str) -> Result<String>
+where
+    K: Resource + Clone + DeserializeOwned + std::fmt::Debug,
+{
+    let until = Instant::now() + Duration::from_secs(60);
+    loop {
+        let said = refusal(api, name).await?;
+        if !said.is_empty() {
+            return Ok(said);
+        }
+        ensure!(Instant::now() < until, "the policy never took hold");
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    }
+}
+
 /// What the API server says to the deletion, but nothing is deleted.
 async fn refusal<K>(api: &Api<K>, name: &str) -> Result<String>
 where
@@ -56,12 +72,7 @@ where
 async fn a_protected_cluster_is_not_deleted_and_the_message_says_how_to_go_on_row_35() -> Result<()> {
     let (_server, api) = guarded().await?;
     protected(&api, "guarded").await?;
-    let until = Instant::now() + Duration::from_secs(60);
-    while refusal(&api, "guarded").await?.is_empty() {
-        ensure!(Instant::now() < until, "the policy never took hold");
-        tokio::time::sleep(Duration::from_millis(200)).await;
-    }
-    let said = refusal(&api, "guarded").await?;
+    let said = refusal_in_force(&api, "guarded").await?;
     let command = "kubectl -n default annotate --overwrite clusterdeployments.clusterwright.dev guarded clusterwright.dev/delete-confirmed=1";
     for words in ["DeletionProtected", "spec.deletionProtection", command] {
         ensure!(said.contains(words), "the message does not say `{words}`: {said}");
@@ -95,12 +106,7 @@ async fn a_protected_plane_is_not_deleted_either() -> Result<()> {
     let api: Api<KarmadaDeployment> = Api::namespaced(server.client(), "default");
     let plane = with(karmada_deployment("guarded"), "spec.deletionProtection", json!(true));
     api.create(&PostParams::default(), &serde_json::from_value(plane)?).await?;
-    let until = Instant::now() + Duration::from_secs(60);
-    while refusal(&api, "guarded").await?.is_empty() {
-        ensure!(Instant::now() < until, "the policy never took hold");
-        tokio::time::sleep(Duration::from_millis(200)).await;
-    }
-    let said = refusal(&api, "guarded").await?;
+    let said = refusal_in_force(&api, "guarded").await?;
     let command = "kubectl -n default annotate --overwrite karmadadeployments.clusterwright.dev guarded clusterwright.dev/delete-confirmed=1";
     for words in ["spec.deletionProtection of KarmadaDeployment guarded is true", command] {
         ensure!(said.contains(words), "the message does not say `{words}`: {said}");

@@ -155,7 +155,7 @@ fn sentence(state: &ClusterState<'_>, round: &Round, blocker: Option<&Blocker>) 
         (None, Some(run)) if renewal.is_none() && upgrade.is_none() => format!("running; {}", describe(state, run)),
         (None, _) => "running".into(),
     };
-    // A worker that was tried beside the install is told beside it.
+    // What came of a worker that was tried beside the install is not hidden by it.
     let joins = round.report(Area::Machines(Role::Worker)).filter(|report| {
         state.installed.is_none() && report.severity != Severity::Progressing && report.message != first
     });

@@ -15,14 +15,11 @@ use crate::cluster_addon::Deletion;
 /// A kind: group, version, kind.
 pub type Kind = (&'static str, &'static str, &'static str);
 
+/// The kinds that run Pods.
+pub const WORKLOADS: [Kind; 2] = [("apps", "v1", "Deployment"), ("apps", "v1", "StatefulSet")];
 /// The kinds of which objects on the host are removed, in this order. A namespace and volumes never are.
-pub const KINDS_OF_HOST: [Kind; 5] = [
-    ("apps", "v1", "Deployment"),
-    ("apps", "v1", "StatefulSet"),
-    ("policy", "v1", "PodDisruptionBudget"),
-    ("", "v1", "Service"),
-    ("", "v1", "Secret"),
-];
+pub const KINDS_OF_HOST: [Kind; 5] =
+    [WORKLOADS[0], WORKLOADS[1], ("policy", "v1", "PodDisruptionBudget"), ("", "v1", "Service"), ("", "v1", "Secret")];
 /// The kinds of which objects in the plane are removed, in this order. A CustomResourceDefinition never is: with it all
 /// of its objects would go, and what members run of them.
 pub const KINDS_OF_PLANE: [Kind; 6] = [

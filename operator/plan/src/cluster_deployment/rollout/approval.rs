@@ -43,7 +43,7 @@ pub(super) fn read(state: &ClusterState<'_>, wishes: &BTreeSet<String>) -> Appro
     let next = || (1..=TIMES).map(of_time).find(|value| !approval::is_given(metadata, value));
     let value = if stands { offered } else { next().unwrap_or_default() };
     let is_given = stands && approval::is_given(metadata, &value);
-    let digest = value.split_once('.').map_or_else(String::new, |(_, digest)| digest.to_owned());
+    let digest = approval::digest_of(&value);
     let approved = if is_given { wishes.iter().cloned().collect() } else { approved };
     Approval { digest, approved, is_given }
 }

@@ -20,8 +20,7 @@ pub(super) fn digest_of_loss(object: &KarmadaDeployment, record: &KarmadaUpgrade
 }
 
 fn digest_acts(object: &KarmadaDeployment, acts: &[&str]) -> String {
-    let value = approval::value(What::Upgrade, &object.metadata, acts);
-    value.split_once('.').map_or_else(String::new, |(_, digest)| digest.to_owned())
+    approval::digest_of(&approval::value(What::Upgrade, &object.metadata, acts))
 }
 
 /// Whether the object carries it.
