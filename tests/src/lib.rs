@@ -28,6 +28,7 @@ pub mod rights;
 pub mod scenario;
 pub mod spare_host;
 pub mod upgrades;
+pub mod upstream;
 pub mod variables;
 pub mod volume;
 pub mod workload;

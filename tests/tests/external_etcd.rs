@@ -1,5 +1,5 @@
 //! A cluster whose etcd others run: its data is there and nowhere else, another cluster does not get into it, and all
-//! of it stays when the cluster is deleted.
+//! of it stays when the cluster is deleted. It has no bundle: its machines take all from upstream, through a proxy.
 
 use std::time::Duration;
 
@@ -14,6 +14,7 @@ use e2e::eventually::{Look, eventually};
 use e2e::external_etcd::ExternalEtcd;
 use e2e::lifecycle::whole::healthy;
 use e2e::scenario::{Scenario, scenario};
+use e2e::upstream::Upstream;
 use e2e::volume::Volume;
 use e2e::{objects, workload};
 use kube::api::ListParams;
@@ -33,8 +34,11 @@ const PREFIX: &str = "/lab/kept";
 async fn a_cluster_keeps_its_data_in_an_etcd_of_others_and_leaves_it_there() {
     scenario("elsewhere", async |scenario: &Scenario| {
         let etcd = ExternalEtcd::start().await?;
+        let upstream = Upstream::start(7083).await?;
         let machines = scenario.machines(&["cp", "w"]).await?;
-        scenario.apply(&cluster(&etcd, "kept")).await?;
+        let mut kept = cluster(&etcd, "kept");
+        upstream.wish(scenario, &mut kept).await?;
+        scenario.apply(&kept).await?;
         waits_for_the_secret(scenario).await?;
         scenario.apply(&etcd.secret_of_a_stranger(&scenario.name, "etcd")?).await?;
         a_stranger_is_refused(scenario).await?;
@@ -42,13 +46,14 @@ async fn a_cluster_keeps_its_data_in_an_etcd_of_others_and_leaves_it_there() {
         ensure!(etcd.keys("/")?.is_empty(), "something was written before the first install");
 
         scenario.apply(&etcd.secret(&scenario.name, "etcd")?).await?;
-        scenario.apply(&cluster(&etcd, "kept")).await?;
+        scenario.apply(&kept).await?;
         let ready = scenario.ready("kept", INSTALL).await?;
         let told = ready.condition("EtcdReady").context("there is no EtcdReady")?;
         scenario.say(&format!("EtcdReady {}: {}", told.status, told.message));
         let client = scenario.cluster_client("kept").await?;
         workload::nodes_ready(&client, 2, Duration::from_secs(30)).await?;
         healthy(scenario, "kept").await?;
+        upstream.was_all_asked()?;
         let note =
             json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "kept", "namespace": "default"}});
         apply(&client, &note).await?;

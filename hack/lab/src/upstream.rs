@@ -1,6 +1,8 @@
 //! What the lab has built, at the paths of upstream's release servers and registries, as a mirror of them has it: so
 //! `wright bundle` makes a bundle here that needs no internet.
 
+pub mod proxy;
+
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};

@@ -53,7 +53,7 @@ pub fn authority() -> (String, impl FnOnce(TcpListener) -> Tls) {
 }
 
 /// Shows this certificate to every client.
-pub fn acceptor(leaf: &Certificate, key: &KeyPair) -> TlsAcceptor {
+fn acceptor(leaf: &Certificate, key: &KeyPair) -> TlsAcceptor {
     let key = rustls::pki_types::PrivateKeyDer::try_from(key.serialize_der()).unwrap();
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let config = rustls::ServerConfig::builder_with_provider(provider)
