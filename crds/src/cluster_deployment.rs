@@ -11,13 +11,9 @@ use crate::drift::Drift;
 use crate::lock::LockView;
 use crate::names;
 use crate::networking::{Endpoint, Networking};
-use crate::node_metadata::{
-    ANNOTATION_KEYS_MESSAGE, ANNOTATION_KEYS_RULE, AnnotationValue, LABEL_KEYS_MESSAGE, LABEL_KEYS_RULE,
-    OWNED_ANNOTATIONS_MESSAGE, OWNED_ANNOTATIONS_RULE, OWNED_LABELS_MESSAGE, OWNED_LABELS_RULE,
-    RESERVED_LABELS_MESSAGE, RESERVED_LABELS_RULE,
-};
+use crate::node_metadata::{self, AnnotationValue, LabelValue, Taint};
 use crate::object::ObjectExt;
-use crate::placement::{HostNames, HostSelector, LabelValue, Taint, WorkerSet};
+use crate::placement::{HostNames, HostSelector, WorkerSet};
 use crate::references::LocalRef;
 use crate::remediation_policy::Remediation;
 
@@ -290,22 +286,16 @@ pub struct ControlPlane {
     pub cert_sans: Vec<String>,
     /// Labels of the control planes' Nodes; at most 64, as `workers[].labels`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    #[schemars(extend("maxProperties" = 64))]
-    #[x_kube(validation = Rule::new(LABEL_KEYS_RULE).message(LABEL_KEYS_MESSAGE))]
-    #[x_kube(validation = Rule::new(RESERVED_LABELS_RULE).message(RESERVED_LABELS_MESSAGE))]
-    #[x_kube(validation = Rule::new(OWNED_LABELS_RULE).message(OWNED_LABELS_MESSAGE))]
+    #[schemars(schema_with = "node_metadata::labels")]
     pub labels: BTreeMap<String, LabelValue>,
     /// Annotations of the control planes' Nodes; at most 32, as `workers[].annotations`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    #[schemars(extend("maxProperties" = 32))]
-    #[x_kube(validation = Rule::new(ANNOTATION_KEYS_RULE).message(ANNOTATION_KEYS_MESSAGE))]
-    #[x_kube(validation = Rule::new(OWNED_ANNOTATIONS_RULE).message(OWNED_ANNOTATIONS_MESSAGE))]
+    #[schemars(schema_with = "node_metadata::annotations")]
     pub annotations: BTreeMap<String, AnnotationValue>,
     /// Taints of the control planes' Nodes beside `node-role.kubernetes.io/control-plane`; at most 32, as
     /// `workers[].taints`. CoreDNS does not tolerate them: where all control planes have one, it needs a worker.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 32))]
-    #[x_kube(merge_strategy = ListMerge::Map(vec!["key".into(), "effect".into()]))]
+    #[schemars(schema_with = "node_metadata::taints")]
     pub taints: Vec<Taint>,
     /// What is different on the kubelets of the control planes from `configuration.kubelet`, field by field.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use kube::KubeSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::placement::{LabelRequirement, LabelValue};
+use crate::node_metadata::LabelValue;
+use crate::placement::LabelRequirement;
 
 /// Selects clusters by their labels.
 #[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq, KubeSchema)]

@@ -8,12 +8,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::KubernetesVersion;
-use crate::node_metadata::{
-    ANNOTATION_KEYS_MESSAGE, ANNOTATION_KEYS_RULE, AnnotationValue, LABEL_KEYS_MESSAGE, LABEL_KEYS_RULE,
-    OWNED_ANNOTATIONS_MESSAGE, OWNED_ANNOTATIONS_RULE, OWNED_LABELS_MESSAGE, OWNED_LABELS_RULE,
-    RESERVED_LABELS_MESSAGE, RESERVED_LABELS_RULE,
-};
-use crate::placement::{HostNames, HostSelector, LabelValue, SpreadKeys, Taint};
+use crate::node_metadata::{self, AnnotationValue, LabelValue, Taint};
+use crate::placement::{HostNames, HostSelector, SpreadKeys};
 use crate::step::Role;
 
 /// A role with a count.
@@ -102,21 +98,15 @@ pub struct MachineTemplate {
     pub spread_by: SpreadKeys,
     /// Labels of the nodes. An edit reaches the Machines that the set made or took over, and their Nodes.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    #[schemars(extend("maxProperties" = 64))]
-    #[x_kube(validation = Rule::new(LABEL_KEYS_RULE).message(LABEL_KEYS_MESSAGE))]
-    #[x_kube(validation = Rule::new(RESERVED_LABELS_RULE).message(RESERVED_LABELS_MESSAGE))]
-    #[x_kube(validation = Rule::new(OWNED_LABELS_RULE).message(OWNED_LABELS_MESSAGE))]
+    #[schemars(schema_with = "node_metadata::labels")]
     pub labels: BTreeMap<String, LabelValue>,
     /// Annotations of the nodes; an edit is rolled out as one of `labels`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    #[schemars(extend("maxProperties" = 32))]
-    #[x_kube(validation = Rule::new(ANNOTATION_KEYS_RULE).message(ANNOTATION_KEYS_MESSAGE))]
-    #[x_kube(validation = Rule::new(OWNED_ANNOTATIONS_RULE).message(OWNED_ANNOTATIONS_MESSAGE))]
+    #[schemars(schema_with = "node_metadata::annotations")]
     pub annotations: BTreeMap<String, AnnotationValue>,
     /// Taints of the nodes; an edit is rolled out as one of `labels`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 32))]
-    #[x_kube(merge_strategy = ListMerge::Map(vec!["key".into(), "effect".into()]))]
+    #[schemars(schema_with = "node_metadata::taints")]
     pub taints: Vec<Taint>,
     /// Kubernetes version, without `v`.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -9,11 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::configuration::KubeletSettings;
-use crate::node_metadata::{
-    ANNOTATION_KEYS_MESSAGE, ANNOTATION_KEYS_RULE, AnnotationValue, LABEL_KEYS_MESSAGE, LABEL_KEYS_RULE,
-    OWNED_ANNOTATIONS_MESSAGE, OWNED_ANNOTATIONS_RULE, OWNED_LABELS_MESSAGE, OWNED_LABELS_RULE,
-    RESERVED_LABELS_MESSAGE, RESERVED_LABELS_RULE,
-};
+use crate::node_metadata::{self, AnnotationValue, LabelValue, Taint};
 
 /// Selects Hosts by their labels.
 #[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq, KubeSchema)]
@@ -85,13 +81,6 @@ pub enum LabelOperator {
     DoesNotExist,
 }
 
-/// A value of a label: at most 63 characters of `A-Za-z0-9-_.`, or empty.
-#[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, JsonSchema)]
-#[serde(transparent)]
-pub struct LabelValue(
-    #[schemars(length(max = 63), regex(pattern = r"^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$"))] pub String,
-);
-
 /// Names of Hosts, in the order in which they are preferred: RFC 1123 labels, at most 500.
 #[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq, Eq, JsonSchema)]
 #[serde(transparent)]
@@ -131,36 +120,6 @@ impl Deref for SpreadKeys {
     }
 }
 
-/// What a taint does to Pods that do not tolerate it.
-#[derive(Serialize, Deserialize, Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, JsonSchema)]
-pub enum TaintEffect {
-    /// New Pods are not scheduled here.
-    NoSchedule,
-    /// New Pods are scheduled here only when nothing else fits.
-    PreferNoSchedule,
-    /// Pods are also evicted.
-    NoExecute,
-}
-
-/// A taint of the nodes of a set.
-#[derive(Serialize, Deserialize, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, KubeSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct Taint {
-    /// The taint's key, e.g. `dedicated` or `example.com/gpu`; not below `kubernetes.io` or `k8s.io`.
-    #[schemars(
-        length(min = 1, max = 317),
-        regex(pattern = r"^([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$")
-    )]
-    #[x_kube(validation = Rule::new("!self.matches('^([a-z0-9.-]+[.])?(kubernetes|k8s)[.]io/')")
-        .message("taints below kubernetes.io and k8s.io are reserved for Kubernetes: use a prefix of your own"))]
-    pub key: String,
-    /// The taint's value; absent: none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub value: Option<LabelValue>,
-    /// What it does.
-    pub effect: TaintEffect,
-}
-
 /// The machines of one role, as a set of workers describes them.
 #[derive(Serialize, Deserialize, Clone, Debug, PartialEq, KubeSchema)]
 #[serde(rename_all = "camelCase")]
@@ -194,21 +153,15 @@ pub struct WorkerSet {
     /// `node-restriction`, `node-role` and `topology.kubernetes.io`, and none that the kubelet sets. An edit is written
     /// to existing Nodes within seconds; keys that others put there stay (docs/operations/change.md).
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    #[schemars(extend("maxProperties" = 64))]
-    #[x_kube(validation = Rule::new(LABEL_KEYS_RULE).message(LABEL_KEYS_MESSAGE))]
-    #[x_kube(validation = Rule::new(RESERVED_LABELS_RULE).message(RESERVED_LABELS_MESSAGE))]
-    #[x_kube(validation = Rule::new(OWNED_LABELS_RULE).message(OWNED_LABELS_MESSAGE))]
+    #[schemars(schema_with = "node_metadata::labels")]
     pub labels: BTreeMap<String, LabelValue>,
     /// Annotations of the nodes; at most 32. An edit is written to existing Nodes, as with `labels`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    #[schemars(extend("maxProperties" = 32))]
-    #[x_kube(validation = Rule::new(ANNOTATION_KEYS_RULE).message(ANNOTATION_KEYS_MESSAGE))]
-    #[x_kube(validation = Rule::new(OWNED_ANNOTATIONS_RULE).message(OWNED_ANNOTATIONS_MESSAGE))]
+    #[schemars(schema_with = "node_metadata::annotations")]
     pub annotations: BTreeMap<String, AnnotationValue>,
     /// Taints of the nodes; at most 32. An edit is written to existing Nodes, as with `labels`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 32))]
-    #[x_kube(merge_strategy = ListMerge::Map(vec!["key".into(), "effect".into()]))]
+    #[schemars(schema_with = "node_metadata::taints")]
     pub taints: Vec<Taint>,
     /// What is different on the kubelets of the set from `configuration.kubelet`, field by field.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -8,7 +8,7 @@ use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::placement::LabelValue;
+use crate::node_metadata::LabelValue;
 use crate::step::Role;
 
 /// CEL: nothing comes after Replace, which takes the machine away, and a restart comes before a reboot.

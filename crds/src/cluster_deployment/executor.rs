@@ -6,8 +6,7 @@ use kube::KubeSchema;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::node_metadata::{LABEL_KEYS_MESSAGE, LABEL_KEYS_RULE};
-use crate::placement::{LabelValue, TaintEffect};
+use crate::node_metadata::{LABEL_KEYS_MESSAGE, LABEL_KEYS_RULE, LabelValue, TaintEffect};
 use crate::references::LocalRef;
 
 /// The executor of a cluster's runs.

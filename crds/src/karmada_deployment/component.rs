@@ -11,9 +11,8 @@ use crate::ComponentVersion;
 use crate::cluster_deployment::PodToleration;
 use crate::configuration::flags::{FlagValue, GATES_MESSAGE, GATES_RULE, NAMES_MESSAGE, NAMES_RULE};
 use crate::node_metadata::{
-    ANNOTATION_KEYS_MESSAGE, ANNOTATION_KEYS_RULE, AnnotationValue, LABEL_KEYS_MESSAGE, LABEL_KEYS_RULE,
+    ANNOTATION_KEYS_MESSAGE, ANNOTATION_KEYS_RULE, AnnotationValue, LABEL_KEYS_MESSAGE, LABEL_KEYS_RULE, LabelValue,
 };
-use crate::placement::LabelValue;
 
 /// CEL: no key is one by which the operator finds and rolls Pods.
 const OWN_KEYS_RULE: &str = "self.all(k, !k.startsWith('clusterwright.dev/') && !k.startsWith('app.kubernetes.io/'))";

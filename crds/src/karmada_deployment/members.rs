@@ -7,8 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::cluster_selector::ClusterSelector;
-use crate::node_metadata::{LABEL_KEYS_MESSAGE, LABEL_KEYS_RULE};
-use crate::placement::{LabelValue, Taint};
+use crate::node_metadata::{LABEL_KEYS_MESSAGE, LABEL_KEYS_RULE, LabelValue, Taint};
 use crate::references::LocalRef;
 
 /// The most members that `spec.members` names.

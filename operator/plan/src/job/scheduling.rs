@@ -19,7 +19,7 @@ pub(super) fn pull_secrets(pod: Option<&ExecutorPod>) -> Option<Vec<LocalObjectR
 
 pub(super) fn node_selector(pod: Option<&ExecutorPod>) -> Option<BTreeMap<String, String>> {
     let labels = &pod?.node_selector;
-    let label = |(key, value): (&String, &crds::placement::LabelValue)| (key.clone(), value.0.clone());
+    let label = |(key, value): (&String, &crds::node_metadata::LabelValue)| (key.clone(), value.0.clone());
     (!labels.is_empty()).then(|| labels.iter().map(label).collect())
 }
 

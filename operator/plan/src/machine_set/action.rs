@@ -2,8 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crds::node_metadata::AnnotationValue;
-use crds::placement::{LabelValue, Taint};
+use crds::node_metadata::{AnnotationValue, LabelValue, Taint};
 use crds::{HostPool, KubernetesVersion, Machine};
 
 /// One thing to do.

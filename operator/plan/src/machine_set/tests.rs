@@ -168,7 +168,7 @@ fn labels_annotations_and_taints_of_machines_follow_the_template_one_write_a_mac
     let mut set = set(2, "");
     let (first, mut second) = (machine(0, HOST, true), machine(1, HOST, true));
     assert_eq!(steps(&set, &[first.clone(), second.clone()]), [] as [&str; 0]);
-    set.spec.template.labels.insert("pool".into(), crds::placement::LabelValue("fast".into()));
+    set.spec.template.labels.insert("pool".into(), crds::node_metadata::LabelValue("fast".into()));
     let actions = planned(&set, &[first.clone(), second.clone()]).actions;
     assert_eq!(actions.len(), 2, "{actions:?}");
     for action in actions {
@@ -497,7 +497,7 @@ fn machines_of_a_request_follow_the_sets_labels_and_have_the_clusters_version_by
     own.spec.kubernetes_version = set.spec.template.kubernetes_version;
     other.spec.kubernetes_version = None;
     assert_eq!(steps(&set, &[own.clone(), other.clone()]), [] as [&str; 0]);
-    set.spec.template.labels.insert("pool".into(), crds::placement::LabelValue("fast".into()));
+    set.spec.template.labels.insert("pool".into(), crds::node_metadata::LabelValue("fast".into()));
     assert_eq!(steps(&set, &[own, other]), ["metadata m0", "metadata m1"]);
 }
 

@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use crds::placement::{HostSelector, LabelValue};
+use crds::node_metadata::LabelValue;
+use crds::placement::HostSelector;
 use crds::{Host, ObjectExt};
 
 use super::super::host_request::HostRequest;

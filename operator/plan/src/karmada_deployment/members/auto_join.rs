@@ -68,7 +68,7 @@ fn deployment<'a>(neighbours: &Neighbours<'a>, name: &str) -> Option<&'a Cluster
 }
 
 fn mode(auto_join: &AutoJoin, labels: &BTreeMap<String, String>) -> Option<SyncMode> {
-    let has = |(key, value): (&String, &crds::placement::LabelValue)| labels.get(key) == Some(&value.0);
+    let has = |(key, value): (&String, &crds::node_metadata::LabelValue)| labels.get(key) == Some(&value.0);
     auto_join.rules.iter().find(|rule| rule.when_labels.iter().all(has)).map(|rule| rule.sync_mode)
 }
 

@@ -218,7 +218,7 @@ fn another_cluster_under_the_name_of_a_member_is_not_taken_for_it() {
 fn labels_and_taints_reach_the_cluster_and_the_taints_of_karmada_stay() {
     let mut world = joined(None);
     let member = &mut world.object.spec.members[0];
-    member.labels = [("env".to_owned(), crds::placement::LabelValue("prod".to_owned()))].into();
+    member.labels = [("env".to_owned(), crds::node_metadata::LabelValue("prod".to_owned()))].into();
     member.taints = serde_json::from_value(json!([{ "key": "gpu", "effect": "NoSchedule" }])).unwrap();
     let at = world.plane.objects.iter().position(|live| live["kind"] == "Cluster" && live["metadata"]["name"] == "a");
     world.plane.objects[at.unwrap()]["spec"]["taints"] =

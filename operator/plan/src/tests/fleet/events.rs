@@ -4,7 +4,8 @@ use std::rc::Rc;
 
 use crds::cluster_deployment::{Approval, MaintenanceWindow};
 use crds::machine::DrainReason;
-use crds::placement::{LabelValue, Taint, TaintEffect, WorkerSet};
+use crds::node_metadata::{LabelValue, Taint, TaintEffect};
+use crds::placement::WorkerSet;
 use crds::step::Role;
 use crds::{Host, Machine, ObjectExt};
 use proptest::prelude::*;
