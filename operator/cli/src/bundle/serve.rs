@@ -38,12 +38,38 @@ impl Serve {
             .await
             .with_context(|| format!("failed to listen on {}", self.listen))?;
         let address = listener.local_addr().context("failed to ask for the address")?;
-        println!(
-            "serving {} at http://{address}. In a ClusterDeployment, with an address of this machine:",
-            bundle.display()
-        );
-        println!("  artifacts:\n    url: http://{address}\n    indexSHA256: {}", digest::of_file(&bundle.join(FILE))?);
+        println!("serving {} at {}. In a ClusterDeployment{}:", bundle.display(), url(address), of_which(address));
+        println!("  artifacts:\n    url: {}\n    indexSHA256: {}", url(address), digest::of_file(&bundle.join(FILE))?);
         axum::serve(listener, app).await.context("failed to serve the bundle")?;
         Ok(ExitCode::SUCCESS)
+    }
+}
+
+/// What has to be put in the place of `ADDRESS`.
+fn of_which(listening: SocketAddr) -> &'static str {
+    if listening.ip().is_unspecified() { ", with an address of this machine as ADDRESS" } else { "" }
+}
+
+fn url(listening: SocketAddr) -> String {
+    if listening.ip().is_unspecified() {
+        return format!("http://ADDRESS:{}", listening.port());
+    }
+    format!("http://{listening}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_cluster_is_told_to_ask_an_address_that_is_none() {
+        for (listening, wanted) in [
+            ("0.0.0.0:8080", "http://ADDRESS:8080"),
+            ("[::]:80", "http://ADDRESS:80"),
+            ("10.0.0.1:8080", "http://10.0.0.1:8080"),
+            ("[fd00::1]:8080", "http://[fd00::1]:8080"),
+        ] {
+            assert_eq!(url(listening.parse().unwrap()), wanted);
+        }
     }
 }
