@@ -2,6 +2,7 @@
 //! lock, and says how far it is.
 
 mod action;
+mod addons_ready;
 mod backup_before;
 mod blocker;
 mod component_status;
@@ -25,6 +26,7 @@ mod last_looks;
 mod lock;
 mod machine;
 mod membership;
+mod network_ready;
 mod observed;
 mod operations;
 mod outdated;
@@ -42,6 +44,7 @@ mod rollout;
 mod room;
 mod rotating;
 mod scale_down;
+mod sentence;
 mod spec_problem;
 mod state;
 mod store;

@@ -1,35 +1,30 @@
-//! What a ClusterDeployment shows: conditions, and the sentence that says what it does or waits for.
+//! What a ClusterDeployment shows: its conditions, and its phase.
 
 use crds::ClusterDeploymentStatus;
-use crds::Conditions;
-use crds::ObjectExt;
 use crds::Reason;
 use crds::conditions::{self, Statement};
 use crds::kstatus::{self, Standing};
 use crds::names::condition;
-use crds::step::{Intent, Role};
+use crds::step::Role;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
+use super::addons_ready::addons;
 use super::blocker::Blocker;
 use super::component_status::{ComponentStatus, control_plane, etcd, workers};
 use super::deletion::Deletion;
 use super::gates;
 use super::machine::ClusterMachine;
+use super::network_ready::network;
 use super::operations::compare_store::Verdict;
 use super::operations::hold_runs;
 use super::proposal::{Area, Round, Severity};
-use super::request::describe;
+use super::sentence::sentence;
 use super::state::ClusterState;
 use super::summary::base;
 use super::up_to_date;
-use super::up_to_date::NOT_INSTALLED;
 use crate::lock::Lock;
 use crate::lock::tokens::{Lost, Tokens};
-use crate::message::{count, cut};
-use crate::naming;
-
-/// Machines that a condition names at most; their number is always told.
-const NAMED: usize = 5;
+use crate::message::cut;
 
 pub(super) fn deleting(
     state: &ClusterState<'_>,
@@ -146,43 +141,6 @@ fn blocker(state: &ClusterState<'_>, round: &Round, components: &Components) -> 
         .or_else(|| gates::blocker(state))
 }
 
-/// The STATUS sentence of a cluster that is not paused.
-fn sentence(state: &ClusterState<'_>, round: &Round, blocker: Option<&Blocker>) -> String {
-    let renewal = round.report(Area::Certificates);
-    let upgrade = round.report(Area::Upgrade);
-    let first = match (blocker, state.active.first()) {
-        (Some(blocker), _) => blocker.message.clone(),
-        (None, Some(run)) if renewal.is_none() && upgrade.is_none() => format!("running; {}", describe(state, run)),
-        (None, _) => "running".into(),
-    };
-    // What came of a worker that was tried beside the install is not hidden by it.
-    let joins = round.report(Area::Machines(Role::Worker)).filter(|report| {
-        state.installed.is_none() && report.severity != Severity::Progressing && report.message != first
-    });
-    let joins = joins.map(|report| report.message.clone());
-    let renewal = renewal.map(|report| report.message.clone());
-    let upgrade = upgrade.map(|report| report.message.clone());
-    let closed = round.tokens.lost().map(|lost| lost.message.clone());
-    let closed = closed.filter(|closed| *closed != first);
-    let repair = round.report(Area::Remediation);
-    let repair = repair.map(|report| format!("repair: {}", report.message));
-    let is_described = state.active.iter().any(|run| run.spec.intent == Intent::Configure);
-    let configuration = round.report(Area::Configuration).filter(|_| !is_described);
-    let configuration = configuration.map(|report| report.message.clone());
-    let drift = round.report(Area::Drift).map(|report| report.message.clone());
-    let stated = |type_: &str| round.conditions.iter().find(|statement| statement.type_ == type_);
-    let wrong = |type_: &str| stated(type_).filter(|statement| statement.status == Some(false));
-    let message = |statement: &Statement| statement.message.clone();
-    let etcd = wrong(condition::ETCD_DATA_HEALTHY).map(message).filter(|message| *message != first);
-    let is_renewed = |statement: &&Statement| statement.reason == Reason::RenewingCertificates;
-    let ends = wrong(condition::CERTIFICATES_VALID).filter(|statement| !is_renewed(statement)).map(message);
-    let rotation = wrong(condition::AUTHORITIES_ROTATED).map(message);
-    let rest = [joins, renewal, upgrade, closed, repair, configuration, rotation, drift, etcd, ends, queue(round)]
-        .into_iter()
-        .flatten();
-    std::iter::once(first).chain(rest).collect::<Vec<_>>().join("; ")
-}
-
 /// Whether the install, or a wish that cannot be met, waits for somebody.
 fn has_failed(round: &Round) -> bool {
     let install = round.report(Area::Install);
@@ -209,102 +167,6 @@ fn phase(state: &ClusterState<'_>, round: &Round, components: &Components, is_bl
         None if state.active.is_empty() && state.founders().is_none() => "Pending",
         None => "Provisioning",
     }
-}
-
-/// `run by-hand waits for a-join-x7k2m9-0 (and 2 more runs wait)`.
-fn queue(round: &Round) -> Option<String> {
-    let queue = &round.lock.queue;
-    let first = queue.first().filter(|_| round.tokens.lost().is_none())?;
-    let more = match queue.len() {
-        1 => String::new(),
-        more => format!(" (and {} more wait)", count(more - 1, "run")),
-    };
-    let behind = match first.behind.as_slice() {
-        [] => "its turn".to_owned(),
-        [one] => one.clone(),
-        [one, others @ ..] => format!("{one} and {} more", others.len()),
-    };
-    Some(format!("run {} waits for {behind}{more}", first.run))
-}
-
-fn network(state: &ClusterState<'_>, round: &Round) -> Statement {
-    if state.installed.is_none() {
-        return Statement::new(condition::NETWORK_READY, false, Reason::NotInstalled, NOT_INSTALLED);
-    }
-    if let Some(message) = cut_off(state) {
-        return Statement::new(condition::NETWORK_READY, false, Reason::NodesCutOff, cut(message));
-    }
-    let part = control_plane(state, Role::ControlPlane, round);
-    let message = if part.status == Some(true) {
-        format!("the control plane's nodes are Ready: {}", part.message)
-    } else {
-        part.message
-    };
-    Statement::new(
-        condition::NETWORK_READY,
-        part.status,
-        if part.status == Some(true) { Reason::NodesReady } else { Reason::NodesNotReady },
-        cut(message),
-    )
-}
-
-/// The machines that say that their Pods do not reach others, or the DNS; each with what it says.
-fn cut_off(state: &ClusterState<'_>) -> Option<String> {
-    let said = |member: &ClusterMachine<'_>| {
-        let network = member.machine.condition(condition::NETWORK_READY)?;
-        (network.status == "False").then(|| format!("{}: {}", member.title(), network.message))
-    };
-    let mut all: Vec<String> = state.live.iter().filter_map(said).collect();
-    all.sort();
-    let more = all.len().saturating_sub(NAMED);
-    all.truncate(NAMED);
-    let named = all.join("; ");
-    match more {
-        _ if all.is_empty() => None,
-        0 => Some(named),
-        more => Some(format!("{named}; and {}", count(more, "more machine"))),
-    }
-}
-
-fn addons(state: &ClusterState<'_>) -> Statement {
-    let stated = |status: Option<bool>, reason: Reason, message: String| {
-        Statement::new(condition::ADDONS_READY, status, reason, message)
-    };
-    if state.installed.is_none() {
-        return stated(Some(false), Reason::NotInstalled, NOT_INSTALLED.into());
-    }
-    // Another DaemonSet of that name is its owner's.
-    let (names, all): (&[&str], &str) = match state.deployment.spec.has_kube_proxy() {
-        true => (&["coredns", "kube-proxy"], "coredns and kube-proxy are rolled out"),
-        false => (&["coredns"], "coredns is rolled out; the network plugin serves Services"),
-    };
-    let bad = names.iter().find_map(|name| match state.component(name) {
-        Some((false, message)) => Some(format!("{name}: {message}")),
-        _ => None,
-    });
-    let own = own_addon(state);
-    match (bad, own) {
-        (Some(message), _) => stated(Some(false), Reason::AddonsUnhealthy, cut(message)),
-        (None, Some((true, _, message))) => stated(Some(true), Reason::RolledOut, cut(format!("{all}; {message}"))),
-        (None, Some((false, reason, message))) => stated(Some(false), reason, cut(message)),
-        (None, None) => stated(Some(true), Reason::RolledOut, all.into()),
-    }
-}
-
-/// How the Addon of `spec.addons` is: whether it is as it is wanted, and what it says; nothing where none is wanted.
-fn own_addon(state: &ClusterState<'_>) -> Option<(bool, Reason, String)> {
-    state.deployment.spec.addon_manifests()?;
-    let name = naming::own_addon(&state.name);
-    let Some(there) = state.observed.addon else {
-        return Some((false, Reason::AddonsUnhealthy, format!("Addon {name} is being made")));
-    };
-    if !there.is_owned_by(state.deployment.uid()) {
-        let message = format!("Addon {name} is not that of spec.addons: delete it, or make it anew under another name");
-        return Some((false, Reason::AddonTaken, message));
-    }
-    let said = there.status.as_ref().and_then(|status| status.message.clone());
-    let said = said.unwrap_or_else(|| "its controller has not looked at it yet".to_owned());
-    Some((there.is_true(condition::READY), Reason::AddonsUnhealthy, format!("Addon {name}: {said}")))
 }
 
 fn progressing(state: &ClusterState<'_>, round: &Round, message: &str) -> Statement {
