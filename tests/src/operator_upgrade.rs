@@ -1,6 +1,7 @@
 //! The operator is replaced by a newer one in the middle of an install: the run that is under way ends well with the
 //! executor that it has, nothing is done twice, no object is lost, and what comes next is the newer one's.
 
+mod adopted;
 mod seen;
 
 use std::process::Command;
@@ -49,7 +50,9 @@ async fn play_in(scenario: &Scenario, upgrade: &Upgrade) -> Result<String> {
     let name = |suffix: &str| scenario.machine_name(suffix);
     let (first, workers, spare) = (name("c1"), [name("w1"), name("w2")], name("spare"));
     let workers: Vec<&str> = workers.iter().map(String::as_str).collect();
-    scenario.apply(&cluster(NAMESPACE, CLUSTER, POD_CIDR, &[&first], &workers)).await?;
+    let mut wish = cluster(NAMESPACE, CLUSTER, POD_CIDR, &[&first], &workers);
+    adopted::wish(scenario, &mut wish).await?;
+    scenario.apply(&wish).await?;
 
     let run = in_the_middle(scenario).await?;
     let former = executors(scenario).await?;
@@ -65,6 +68,7 @@ async fn play_in(scenario: &Scenario, upgrade: &Upgrade) -> Result<String> {
     nothing_lost(scenario, &before).await?;
     nothing_doubled(scenario, 2).await?;
     guards::hold(&machines)?;
+    adopted::is_an_addon(scenario, CLUSTER).await?;
     at_rest(scenario).await?;
 
     grow(scenario, &[&workers[..], &[spare.as_str()]].concat()).await?;
