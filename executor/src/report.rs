@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crds::PlaybookRun;
 use crds::names::EXECUTOR_FIELD_MANAGER;
-use kube::api::{Api, Patch, PatchParams};
+use kube::api::{Api, ApiResource, DynamicObject, Patch, PatchParams};
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
@@ -20,9 +20,10 @@ const LONGEST_WAIT: Duration = Duration::from_secs(15);
 /// One request.
 const REQUEST: Duration = Duration::from_secs(15);
 
-/// Where the status goes.
+/// Where the status goes. Of the answer no more is read than is needed: the definitions may be a newer release's by now,
+/// without a field that this one requires.
 pub struct Status {
-    api: Api<PlaybookRun>,
+    api: Api<DynamicObject>,
     run: String,
 }
 
@@ -36,7 +37,8 @@ pub struct Reporter {
 impl Status {
     /// The status of `namespace/name`.
     pub fn new(client: kube::Client, namespace: &str, run: &str) -> Self {
-        Self { api: Api::namespaced(client, namespace), run: run.to_owned() }
+        let runs = ApiResource::erase::<PlaybookRun>(&());
+        Self { api: Api::namespaced_with(client, namespace, &runs), run: run.to_owned() }
     }
 
     /// True when the run is to pause, as the answer shows its spec.
@@ -48,7 +50,7 @@ impl Status {
         });
         let params = PatchParams::apply(EXECUTOR_FIELD_MANAGER).force();
         match timeout(REQUEST, self.api.patch_status(&self.run, &params, &Patch::Apply(&patch))).await {
-            Ok(Ok(run)) => Ok(run.spec.paused),
+            Ok(Ok(run)) => Ok(run.data["spec"]["paused"] == json!(true)),
             Ok(Err(kube::Error::Api(status))) if status.code == 404 => Err(Failure::Gone),
             Ok(Err(kube::Error::Api(status))) if matches!(status.code, 413 | 422) => {
                 Err(Failure::Refused(status.message.clone()))
@@ -228,9 +230,8 @@ mod tests {
                 record.lock().unwrap().push((begun.elapsed().as_secs(), serde_json::from_slice(&body).unwrap()));
                 let code = codes.pop_front().unwrap_or(200);
                 let text = match code {
-                    200 => {
-                        json!({"metadata": {"name": "r"}, "spec": {"intent": "Probe", "steps": [], "hosts": []}})
-                    }
+                    // As the definitions of a newer release may have it: without what this one requires.
+                    200 => json!({"metadata": {"name": "r"}, "spec": {"laterField": 1}}),
                     _ => {
                         json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "message": "no", "reason": "x", "code": code})
                     }
