@@ -27,8 +27,10 @@ const CLUSTER: &str = "rolled";
 const POD_CIDR: &str = "10.246.0.0/16";
 /// Where the operator is.
 const SYSTEM: &str = "clusterwright-system";
-/// How long a cluster that has converged is watched.
-const REST: Duration = Duration::from_secs(30);
+/// How long nobody writes to a cluster that has converged.
+const REST: Duration = Duration::from_secs(40);
+/// How long it may take until then.
+const SETTLED: Duration = Duration::from_secs(150);
 
 /// How the operator is replaced.
 #[derive(Debug)]
@@ -150,16 +152,24 @@ async fn nothing_doubled(scenario: &Scenario, workers: usize) -> Result<()> {
     Ok(())
 }
 
-/// A cluster that has converged is not written to.
+/// A cluster that has converged is not written to. What follows from the last run, and from what its machines find out
+/// of their Pods' network, is written first.
 async fn at_rest(scenario: &Scenario) -> Result<()> {
     let api = scenario.api::<ClusterDeployment>();
-    // What follows from the last run is written first.
-    tokio::time::sleep(REST / 3).await;
-    let before = api.get(CLUSTER).await?.resource_version();
-    tokio::time::sleep(REST).await;
-    let after = api.get(CLUSTER).await?.resource_version();
-    ensure!(before == after, "ClusterDeployment {CLUSTER} is written to at rest: {before:?}, then {after:?}");
-    Ok(())
+    let version = async || anyhow::Ok(api.get(CLUSTER).await?.resource_version());
+    let (mut last, mut since) = (version().await?, Instant::now());
+    eventually(&format!("nobody writes to ClusterDeployment {CLUSTER}"), SETTLED, async || {
+        let now = version().await?;
+        if now != last {
+            (last, since) = (now, Instant::now());
+        }
+        let quiet = since.elapsed();
+        Ok(match quiet >= REST {
+            true => Look::Done(()),
+            false => Look::Waiting(format!("resourceVersion {last:?}, for {:.0} s", quiet.as_secs_f64())),
+        })
+    })
+    .await
 }
 
 async fn grow(scenario: &Scenario, workers: &[&str]) -> Result<()> {
