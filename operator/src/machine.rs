@@ -13,8 +13,9 @@ use kube::ResourceExt;
 use kube::runtime::reflector::ObjectRef;
 use plan::claims::Shares;
 use plan::cluster::NodeSeen;
-use plan::cluster_deployment::former::is_former;
 use plan::drain::Drain;
+use plan::former::is_former;
+
 use plan::lifecycle::is_provisioned;
 use plan::machine::{Action, NodeAnswer, Observed, looks_at_pods};
 use tokio::task::JoinSet;
@@ -99,7 +100,7 @@ impl Observation {
             now: self.now,
             resumed_at: self.resumed_at,
             machine: &self.machine,
-            deployment: self.deployment.as_deref(),
+            formed: self.deployment.as_deref().map(Into::into),
             machines: &refs(&self.machines),
             hosts: &refs(&self.hosts),
             share: self.shares.as_ref().and_then(|shares| shares.share(&self.machine)),
@@ -130,7 +131,7 @@ impl Reconcile for Observation {
         let mut observed = Self {
             now: now(),
             resumed_at: ctx.resumed_at(),
-            deployment: deployment.filter(|deployment| !is_former(&machine, deployment, &refs(&sets))),
+            deployment: deployment.filter(|deployment| !is_former(&machine, (&**deployment).into(), &refs(&sets))),
             machines: cache.machines.of_cluster(&namespace, cluster),
             hosts,
             shares,

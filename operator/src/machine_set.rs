@@ -103,7 +103,7 @@ impl Reconcile for Observation {
         plan::machine_set::plan(&Observed {
             now: self.now,
             set: &self.set,
-            deployment: self.deployment.as_deref(),
+            formed: self.deployment.as_deref().map(Into::into),
             machines: &refs(&self.machines),
             hosts: &refs(&self.hosts),
             has_pool: self.has_pool,

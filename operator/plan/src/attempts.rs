@@ -20,7 +20,7 @@ pub use made::{Attempt, last, next_number, owned_by, reason_of, said, was_paused
 pub use outcome::{Failure, Outcome, outcome, why_halted};
 pub use retry::{asked, asked_retry, names_generation, next_retry, next_value};
 pub use retry_decision::{Policy, RetryDecision, Stops, backoff, retry_decision};
-pub use terms::Terms;
+pub use terms::{HasTerms, Terms};
 
 /// The Machine that a Host was in a run, and the retry that a person asked for, if that is why it was tried.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

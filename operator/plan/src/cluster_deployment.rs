@@ -17,7 +17,7 @@ mod etcd_version;
 mod external_etcd;
 pub mod fencing;
 mod formed_cluster;
-pub mod former;
+mod former;
 mod gates;
 mod gathering;
 pub mod key_transfer;
@@ -60,6 +60,7 @@ use crds::ObjectExt;
 use crds::names::finalizer;
 use crds::{ClusterDeploymentStatus, Machine};
 
+use crate::former::is_former;
 use crate::lock::Lock;
 use crate::lock::tokens::Tokens;
 use crate::{Next, Plan};
@@ -71,8 +72,8 @@ use state::ClusterState;
 
 /// Decides.
 pub fn plan(observed: &Observed<'_>) -> Plan<Action, ClusterDeploymentStatus> {
-    let is_former = |machine: &&Machine| former::is_former(machine, observed.deployment, observed.sets);
-    let (former, machines): (Vec<&Machine>, Vec<&Machine>) = observed.machines.iter().copied().partition(is_former);
+    let of_another = |machine: &&Machine| is_former(machine, observed.deployment.into(), observed.sets);
+    let (former, machines): (Vec<&Machine>, Vec<&Machine>) = observed.machines.iter().copied().partition(of_another);
     let observed = &Observed { machines: &machines, ..*observed };
     let mut state = ClusterState::observe(observed);
     state.upgrade = upgrade::find(&state);

@@ -121,4 +121,23 @@ mod tests {
         let of_others = FormedCluster { etcd_role: None, ..PLANE };
         assert_eq!(decide(of_others, &three), Departure::NotAMember, "it has no member to take out");
     }
+
+    #[test]
+    fn where_machines_are_no_nodes_their_members_of_etcd_say_whether_another_may_leave() {
+        let bare = FormedCluster { has_nodes: false, ..PLANE };
+        let mut three = [machine("a", "plane", true), machine("b", "plane", false), machine("c", "plane", false)];
+        let mut say = |type_: &str, status: &str| {
+            for machine in &mut three {
+                machine.status.as_mut().unwrap().conditions = serde_yaml::from_str(&format!(
+                    "[{{type: {type_}, status: '{status}', reason: X, message: '', lastTransitionTime: 2026-01-01T00:00:00Z}}]"
+                ))
+                .unwrap();
+            }
+            decide(&three[0], &three.iter().collect::<Vec<_>>(), bare, &[])
+        };
+        assert_eq!(say("NodeReady", "False"), Departure::MayGo, "there is no Node to ask");
+        assert_eq!(say("Healthy", "Unknown"), Departure::MayGo, "not to know is not to be ill");
+        let Departure::WaitingForTurn(why) = say("Healthy", "False") else { panic!("it may go") };
+        assert!(why.contains("etcd has 3 members of which 0 are known to be well"), "{why}");
+    }
 }

@@ -1,25 +1,37 @@
-//! The object that forms a cluster out of machines, as far as others decide by it who claim Hosts for it, write to its
-//! Nodes, and take its control planes and members of etcd away.
+//! The object that forms a cluster out of machines, as far as others decide by it who make its Machines, claim Hosts
+//! for them, write to its Nodes, and take its control planes and members of etcd away.
 
+use crds::ClusterDeployment;
 use crds::cluster_deployment::ForgottenMachine;
 use crds::step::Role;
 use jiff::Timestamp;
+
+use crate::attempts::HasTerms;
 
 /// What is known of it.
 #[derive(Clone, Copy, Debug)]
 pub struct FormedCluster<'a> {
     /// Its name, which is that of the cluster.
     pub name: &'a str,
+    /// Its UID, by which its machines know it. Empty: the API server has not given it one.
+    pub uid: &'a str,
+    /// When it was made: a machine that was part of a cluster before then was part of another one.
+    pub created_at: Option<Timestamp>,
     /// Whether nothing new is begun in it now.
     pub is_paused: bool,
     /// Whether it is being deleted: nothing of it has to go on working.
     pub is_deleting: bool,
+    /// Whether its machines are left running as they are when it is deleted.
+    pub detaches: bool,
     /// Whether it stands.
     pub is_installed: bool,
     /// When its machines were last compared with the metadata cluster.
     pub compared_since: Option<Timestamp>,
     /// Whether its machines contradict the metadata cluster.
     pub is_contradicted: bool,
+    /// Whether its control planes and workers are Nodes of it, which are drained and deleted before a machine goes.
+    /// Machines of a dedicated etcd never are.
+    pub has_nodes: bool,
     /// The role whose machines carry etcd's members; none: etcd is none of its own.
     pub etcd_role: Option<Role>,
     /// Control planes that are wanted.
@@ -28,6 +40,16 @@ pub struct FormedCluster<'a> {
     pub etcd_machines: i32,
     /// Machines that were removed without reaching them.
     pub forgotten: &'a [ForgottenMachine],
+    /// How long Pods may take to move away from a machine that leaves, in seconds; 0: they are not moved.
+    pub drain_timeout_seconds: i32,
+    /// After how many seconds a machine that leaves and does not answer is forgotten; none: never by itself.
+    pub force_remove_after_seconds: Option<i32>,
+    /// Why no healthy machine is taken away now; none: it may be.
+    pub removals_held: Option<&'a str>,
+    /// On what terms its machines are provisioned.
+    pub terms: &'a dyn HasTerms,
+    /// Itself, where it is a cluster of Kubernetes: its hooks, its settings, and what it does about sick machines.
+    pub deployment: Option<&'a ClusterDeployment>,
 }
 
 /// Why nothing is begun with the machines of a cluster.
@@ -44,6 +66,11 @@ pub enum Standstill {
 }
 
 impl FormedCluster<'_> {
+    /// Whether a machine of this role is a Node of it.
+    pub fn is_node(&self, role: Role) -> bool {
+        self.has_nodes && role != Role::Etcd
+    }
+
     /// Whether its machines were compared with the metadata cluster since an operator took that up again, and nothing
     /// contradicts it.
     pub fn is_believed(&self, resumed_at: Option<Timestamp>) -> bool {
@@ -68,19 +95,39 @@ pub(crate) mod fixtures {
     use crds::step::Role;
 
     use super::FormedCluster;
+    use crate::attempts::{HasTerms, Terms};
+
+    /// Three attempts at what never changes.
+    #[derive(Debug)]
+    struct Constant;
+
+    impl HasTerms for Constant {
+        fn terms(&self) -> Terms {
+            Terms { wanted: "d1".into(), most: 3, retry: None }
+        }
+    }
 
     /// A cluster of three stacked control planes that stands, and that no ClusterDeployment forms.
     pub(crate) const PLANE: FormedCluster<'static> = FormedCluster {
         name: "plane",
+        uid: "plane-uid",
+        created_at: None,
         is_paused: false,
         is_deleting: false,
+        detaches: false,
         is_installed: true,
         compared_since: None,
         is_contradicted: false,
+        has_nodes: true,
         etcd_role: Some(Role::ControlPlane),
         control_planes: 3,
         etcd_machines: 0,
         forgotten: &[],
+        drain_timeout_seconds: 600,
+        force_remove_after_seconds: None,
+        removals_held: None,
+        terms: &Constant,
+        deployment: None,
     };
 }
 

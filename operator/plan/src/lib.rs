@@ -29,6 +29,7 @@ pub mod etcd_backup;
 pub mod etcd_backup_schedule;
 pub mod etcd_restore;
 pub mod formed_cluster;
+pub mod former;
 pub mod hooks;
 pub mod host;
 pub mod host_pool;

@@ -60,10 +60,10 @@ pub fn plan(observed: &Observed<'_>) -> Plan<Action, MachineStatus> {
         Hold::Held(host) => Some(*host),
         Hold::Take(_) | Hold::Nothing { .. } => None,
     };
-    let decision = observed.deployment.map_or_else(
+    let decision = observed.formed.map_or_else(
         || RetryDecision::first(None),
-        |deployment| {
-            let terms = || provisioning::terms(deployment);
+        |cluster| {
+            let terms = || cluster.terms.terms();
             provisioning::retry_decision(observed.machine, host, terms, observed.runs, observed.now)
         },
     );

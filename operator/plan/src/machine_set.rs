@@ -116,10 +116,9 @@ fn create(observed: &Observed<'_>, count: usize, ordinals: &mut BTreeSet<u32>) -
     let mut names: BTreeSet<String> =
         observed.machines.iter().filter_map(|machine| machine.metadata.name.clone()).collect();
     let mut actions = Vec::new();
+    // Where nothing is a Node there is none.
     let version = observed.set.spec.template.kubernetes_version;
-    let Some(version) = version.or(observed.deployment.map(|deployment| deployment.spec.kubernetes_version)) else {
-        return actions;
-    };
+    let version = version.or(observed.deployment().map(|deployment| deployment.spec.kubernetes_version));
     let mut ordinal = 0;
     while actions.len() < count {
         if ordinals.insert(ordinal) {
@@ -134,9 +133,9 @@ fn create(observed: &Observed<'_>, count: usize, ordinals: &mut BTreeSet<u32>) -
     actions
 }
 
-fn machine(set: &MachineSet, version: KubernetesVersion, ordinal: u32) -> Machine {
+fn machine(set: &MachineSet, version: Option<KubernetesVersion>, ordinal: u32) -> Machine {
     let uid = set.uid();
-    let mut machine = Machine::new(&naming::machine(set.name(), uid, ordinal), machine_spec(set, Some(version)));
+    let mut machine = Machine::new(&naming::machine(set.name(), uid, ordinal), machine_spec(set, version));
     machine.metadata.namespace = set.metadata.namespace.clone();
     machine.metadata.owner_references = controller_ref(set).map(|owner| vec![owner]);
     machine.metadata.labels = Some(labels_of(set));

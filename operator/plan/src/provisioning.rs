@@ -9,7 +9,7 @@ use crds::step::Intent;
 use crds::{ClusterDeployment, Host, Machine, PlaybookRun, conditions};
 use jiff::Timestamp;
 
-use crate::attempts::{self, Policy, RetryDecision, Terms};
+use crate::attempts::{self, HasTerms, Policy, RetryDecision, Terms};
 use crate::naming;
 
 /// What the ClusterDeployment says of its executor, or what holds when it says nothing.
@@ -48,6 +48,12 @@ pub fn installed_with(machine: &Machine, runs: &[&PlaybookRun]) -> Option<Timest
 /// Attempts without progress before a person must ask for another.
 pub fn most_attempts(deployment: &ClusterDeployment) -> usize {
     usize::try_from(executor(deployment).max_attempts).unwrap_or_default().max(1)
+}
+
+impl HasTerms for ClusterDeployment {
+    fn terms(&self) -> Terms {
+        terms(self)
+    }
 }
 
 /// What holds for all attempts at the machines of a ClusterDeployment.

@@ -1,5 +1,7 @@
 //! What holds for all attempts at the machines of one cluster, whatever object forms it.
 
+use std::fmt;
+
 use crds::{Machine, ObjectExt};
 
 use super::retry::asked_retry;
@@ -14,6 +16,12 @@ pub struct Terms {
     pub most: usize,
     /// The retry that people ask for on all of them.
     pub retry: Option<String>,
+}
+
+/// The object that says so. It is asked only where that matters: `wanted` is a digest of all that it wants.
+pub trait HasTerms: fmt::Debug + Sync {
+    /// What holds for all attempts at its machines now.
+    fn terms(&self) -> Terms;
 }
 
 impl Terms {

@@ -3,7 +3,6 @@
 
 use crds::Machine;
 use crds::cluster_deployment::ForgottenMachine;
-use crds::step::Role;
 
 use super::EtcdMembership;
 use super::health::is_provisioned;
@@ -59,16 +58,16 @@ impl<'a> EtcdMembership<'a> {
         self.run_in_the_way(None).or_else(without)
     }
 
+    /// Whether it was known to work: by its node, or, where there was none, for all that is known. etcd is asked once
+    /// more in any case.
+    pub(super) fn was_healthy(&self, forgotten: &ForgottenMachine) -> bool {
+        forgotten.node_ready || !self.cluster.is_node(forgotten.role)
+    }
+
     fn is_there(&self, uid: &str) -> bool {
         let mut machines = self.machines.iter();
         machines.any(|machine| machine.metadata.uid.as_deref() == Some(uid))
     }
-}
-
-/// Whether it is known to work: by its node, or, where there is none, for all that is known. etcd is asked once more in
-/// any case.
-pub(super) fn is_well(forgotten: &ForgottenMachine) -> bool {
-    forgotten.role == Role::Etcd || forgotten.node_ready
 }
 
 /// What it is called: `forgotten machine prod-a-control-plane-x7k2 (rack3-node07)`.

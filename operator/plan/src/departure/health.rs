@@ -1,11 +1,11 @@
 //! Health: what one Machine says of itself.
 
 use crds::Conditions;
+use crds::Machine;
 use crds::ObjectExt;
 use crds::Reason;
 use crds::names::condition;
 use crds::step::Role;
-use crds::{Machine, conditions};
 use jiff::Timestamp;
 
 pub(super) fn is_same(one: &Machine, other: &Machine) -> bool {
@@ -25,18 +25,19 @@ pub(super) fn is_provisioned(machine: &Machine) -> bool {
     provisioned_at(machine).is_some()
 }
 
-/// Whether it is known to work: by its node, or, where there is none, by its member of etcd, for all that is known.
+/// Whether a machine of a cluster of Kubernetes is known to work: by its node, or, where there is none, by its member
+/// of etcd, for all that is known.
 pub(crate) fn is_healthy(machine: &Machine) -> bool {
-    let Some(status) = &machine.status else {
-        return false;
-    };
     match machine.spec.role {
-        Role::Etcd => {
-            let healthy = conditions::find(&status.conditions, condition::HEALTHY);
-            status.provisioned_at.is_some() && healthy.is_none_or(|healthy| healthy.status != "False")
-        }
-        Role::ControlPlane | Role::Worker => conditions::is_true(&status.conditions, condition::NODE_READY),
+        Role::Etcd => is_well_without_node(machine),
+        Role::ControlPlane | Role::Worker => machine.is_true(condition::NODE_READY),
     }
+}
+
+/// Whether a machine that is no Node works, for all that is known.
+pub(super) fn is_well_without_node(machine: &Machine) -> bool {
+    let healthy = machine.condition(condition::HEALTHY);
+    is_provisioned(machine) && healthy.is_none_or(|healthy| healthy.status != "False")
 }
 
 /// The reason of `Deleting`, if it says that.

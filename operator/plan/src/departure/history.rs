@@ -7,7 +7,7 @@ use crds::{Machine, PlaybookRun};
 use jiff::Timestamp;
 
 use super::EtcdMembership;
-use super::health::{is_healthy, is_leaving, provisioned_at};
+use super::health::{is_leaving, provisioned_at};
 use crate::attempts::{self, Outcome};
 
 impl<'a> EtcdMembership<'a> {
@@ -68,8 +68,9 @@ impl<'a> EtcdMembership<'a> {
         let knows = |machine: &Machine| {
             provisioned_at(machine).is_some_and(|at| at >= since) || self.tellings(machine, since).is_some()
         };
-        let works =
-            |machine: &&Machine| machine.spec.role == Role::ControlPlane && is_healthy(machine) && !is_leaving(machine);
+        let works = |machine: &&Machine| {
+            machine.spec.role == Role::ControlPlane && self.is_healthy(machine) && !is_leaving(machine)
+        };
         let machines = self.machines.iter().copied().filter(works);
         machines.filter(|machine| !knows(machine)).collect()
     }

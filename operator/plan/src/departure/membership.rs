@@ -3,7 +3,7 @@
 use crds::step::{Role, Step};
 use crds::{Machine, PlaybookRun};
 
-use super::health::{deleting, is_leaving, is_provisioned};
+use super::health::{deleting, is_healthy, is_leaving, is_provisioned, is_well_without_node};
 use super::is_out;
 use crate::formed_cluster::FormedCluster;
 use crate::provisioning;
@@ -28,6 +28,14 @@ impl<'a> EtcdMembership<'a> {
     /// The role whose machines carry etcd's members.
     pub fn etcd_role(&self) -> Option<Role> {
         self.cluster.etcd_role
+    }
+
+    /// Whether it is known to work, as [`is_healthy`] says it of a machine of a cluster of Kubernetes.
+    pub(super) fn is_healthy(&self, machine: &Machine) -> bool {
+        match self.cluster.is_node(machine.spec.role) {
+            true => is_healthy(machine),
+            false => is_well_without_node(machine),
+        }
     }
 
     pub fn is_of_etcd(&self, machine: &Machine) -> bool {

@@ -5,7 +5,7 @@ use crds::ObjectExt;
 use crds::Reason;
 
 use super::EtcdMembership;
-use super::health::{deleting, is_healthy, is_same};
+use super::health::{deleting, is_same};
 use crate::attempts;
 
 /// Where a Machine's removal stands after its turn has come: reasons of `Deleting`.
@@ -27,7 +27,7 @@ impl EtcdMembership<'_> {
         let position = |machine: &Machine| {
             (
                 !Reason::among(deleting(machine), &ON_ITS_WAY),
-                is_healthy(machine),
+                self.is_healthy(machine),
                 machine.metadata.deletion_timestamp.clone(),
                 machine.metadata.name.clone(),
             )

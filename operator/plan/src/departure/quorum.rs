@@ -5,8 +5,7 @@ use crds::cluster_deployment::ForgottenMachine;
 use crds::step::Role;
 
 use super::EtcdMembership;
-use super::forgotten::is_well;
-use super::health::{is_healthy, is_provisioned, is_same};
+use super::health::{is_provisioned, is_same};
 use crate::message;
 
 /// With fewer left, a cluster that wants more keeps a machine that is well until another one has come.
@@ -15,7 +14,7 @@ const FEW: usize = 2;
 impl EtcdMembership<'_> {
     /// Whether it stays until another one has come: it is well, and the cluster cannot do without it.
     pub fn is_kept(&self, machine: &Machine) -> bool {
-        is_healthy(machine) && self.cannot_do_without(machine).is_some()
+        self.is_healthy(machine) && self.cannot_do_without(machine).is_some()
     }
 
     /// Why the cluster cannot do without it now.
@@ -31,14 +30,14 @@ impl EtcdMembership<'_> {
         };
         let peers: Vec<&Machine> = self.machines.iter().filter(counted).copied().collect();
         let others: Vec<&Machine> = peers.iter().filter(|other| !is_same(other, machine)).copied().collect();
-        let well = |machines: &[&Machine]| machines.iter().filter(|other| is_healthy(other)).count();
+        let well = |machines: &[&Machine]| machines.iter().filter(|other| self.is_healthy(other)).count();
         let role = machine.spec.role.name();
         if others.is_empty() {
             return Some(format!(
                 "QuorumRisk: it is the only {role} machine of the cluster: it stays until another one has joined, or the cluster is deleted"
             ));
         }
-        if others.len() < FEW && self.wants(machine.spec.role) > FEW && is_healthy(machine) {
+        if others.len() < FEW && self.wants(machine.spec.role) > FEW && self.is_healthy(machine) {
             return Some(format!(
                 "QuorumRisk: without it the cluster has {}: it stays until another one has joined",
                 message::count(others.len(), &format!("{role} machine"))
@@ -55,8 +54,8 @@ impl EtcdMembership<'_> {
 
     /// Why these members, machines and forgotten ones, would not decide anything.
     pub(super) fn quorum_risk(&self, machines: &[&Machine], gone: &[&ForgottenMachine], when: &str) -> Option<String> {
-        let well = machines.iter().filter(|machine| is_healthy(machine)).count();
-        let well = well + gone.iter().filter(|one| is_well(one)).count();
+        let well = machines.iter().filter(|machine| self.is_healthy(machine)).count();
+        let well = well + gone.iter().filter(|one| self.was_healthy(one)).count();
         let members = machines.len() + gone.len();
         let needed = members / 2 + 1;
         (well < needed).then(|| {

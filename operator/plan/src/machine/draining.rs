@@ -4,7 +4,6 @@
 use crds::conditions::Statement;
 use crds::machine::BlockedPod;
 use crds::names::condition;
-use crds::step::Role;
 use crds::{Conditions, Host, Machine, ObjectExt, Reason};
 
 use super::action::Action;
@@ -48,7 +47,7 @@ pub(super) fn plan(observed: &Observed<'_>, host: Option<&Host>) -> Draining {
     if machine.spec.drain_for.is_empty() {
         return node.map(|node| give_back(observed, node)).unwrap_or_default();
     }
-    if machine.spec.role == Role::Etcd {
+    if !observed.has_node() {
         return Draining::says(Some(true), Reason::NothingToDrain, "it has no Node");
     }
     let Some(node) = node else { return without_node(observed, host) };
@@ -87,7 +86,7 @@ pub(super) fn plan(observed: &Observed<'_>, host: Option<&Host>) -> Draining {
 /// Whether the Pods of the Node are to be looked at.
 pub(super) fn looks_at_pods(observed: &Observed<'_>, host: &Host) -> bool {
     let machine = observed.machine;
-    let is_wanted = !machine.spec.drain_for.is_empty() && machine.spec.role != Role::Etcd;
+    let is_wanted = !machine.spec.drain_for.is_empty() && observed.has_node();
     let node = node_of(observed, host).filter(|_| is_wanted && hindrance(observed).is_none());
     node.is_some_and(|node| !is_drained(observed, node))
 }

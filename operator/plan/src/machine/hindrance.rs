@@ -5,7 +5,7 @@ use crate::formed_cluster::{Standstill, standstill};
 
 /// Why nothing is written to Nodes of the cluster now.
 pub(super) fn hindrance(observed: &Observed<'_>) -> Option<&'static str> {
-    Some(match standstill(observed.deployment.map(Into::into), observed.resumed_at)? {
+    Some(match standstill(observed.formed, observed.resumed_at)? {
         Standstill::NotThere => "there is no ClusterDeployment of its cluster",
         Standstill::Deleting => "its cluster is being deleted",
         Standstill::Paused => "its cluster is paused",

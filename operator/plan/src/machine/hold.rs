@@ -6,7 +6,7 @@ use crds::{Host, Machine, ObjectExt, Reason};
 use super::observed::Observed;
 use crate::Next;
 use crate::claims::{self, Offer, Share};
-use crate::formed_cluster::{FormedCluster, Standstill, standstill};
+use crate::formed_cluster::{Standstill, standstill};
 use crate::lifecycle::is_provisioned;
 use crate::store::{self, Contradiction};
 
@@ -37,7 +37,7 @@ pub(super) fn hold<'a>(observed: &Observed<'a>) -> Hold<'a> {
     }
     let nothing = |reason, message: String| Hold::Nothing { reason, message, next: Next::OnChange };
     let cluster = &machine.spec.cluster_name;
-    match standstill(observed.deployment.map(Into::into), observed.resumed_at) {
+    match standstill(observed.formed, observed.resumed_at) {
         None => {}
         Some(Standstill::NotThere) => {
             let message =
@@ -99,8 +99,7 @@ pub(super) fn take_named<'a>(observed: &Observed<'a>, named: &str) -> Hold<'a> {
 /// cluster's worker could take the last Host that its own control plane needs.
 fn is_before_control_plane(observed: &Observed<'_>) -> bool {
     let machine = observed.machine;
-    let cluster = observed.deployment.map(FormedCluster::from);
-    let Some(cluster) = cluster.filter(|cluster| !cluster.is_installed) else {
+    let Some(cluster) = observed.formed.filter(|cluster| !cluster.is_installed) else {
         return false;
     };
     let wanted = cluster.control_planes.saturating_add(cluster.etcd_machines);

@@ -90,8 +90,8 @@ fn statements(observed: &Observed<'_>, leaving: &Leaving, is_provisioned: bool) 
 /// forgotten with the run.
 fn provisioned_at(observed: &Observed<'_>) -> Option<Time> {
     let (machine, host) = (observed.machine, held(observed));
-    let deployment = observed.deployment?;
-    let terms = || provisioning::terms(deployment);
+    let cluster = observed.formed?;
+    let terms = || cluster.terms.terms();
     let decision = provisioning::retry_decision(machine, host, terms, observed.runs, observed.now);
     match decision {
         RetryDecision::Done { at, .. } => at.map(Time),
@@ -113,7 +113,7 @@ fn hooks_passed_over(observed: &Observed<'_>) -> Option<Statement> {
         return None;
     }
     let why = force::removal(observed, host).map(force::Force::why);
-    let message = hooks::passed_over(observed.machine, observed.deployment?, observed.runs, why.as_deref())?;
+    let message = hooks::passed_over(observed.machine, observed.deployment()?, observed.runs, why.as_deref())?;
     Some(Statement::new(condition::HOOKS_PLAYED, false, Reason::PassedOver, cut(message)))
 }
 
@@ -129,10 +129,10 @@ pub fn is_forced(machine: &crds::Machine) -> bool {
 }
 
 fn leave(observed: &Observed<'_>) -> Leaving {
-    let held_back = observed.deployment.filter(|deployment| !store::is_believed(deployment, observed.resumed_at));
-    if let Some(deployment) = held_back {
+    let held_back = observed.formed.filter(|cluster| !cluster.is_believed(observed.resumed_at));
+    if let Some(cluster) = held_back {
         // Its Node may be another machine's by now, and its Host another's.
-        let message = store::waiting(deployment.name());
+        let message = store::waiting(cluster.name);
         return Leaving { next: Next::after_seconds(30), ..Leaving::waits(Reason::LookingAtMachines, message) };
     }
     let Some(host) = held(observed) else {

@@ -1,9 +1,8 @@
-//! The machine's member of etcd: its ID, and, on a machine of a dedicated etcd, which has no Node, how it is.
+//! The machine's member of etcd: its ID, and, on a machine that is no Node, as those of a dedicated etcd, how it is.
 
 use crds::Reason;
 use crds::conditions::Statement;
 use crds::names::condition;
-use crds::step::Role;
 
 use super::observed::Observed;
 use crate::departure;
@@ -15,8 +14,8 @@ pub(super) fn id(observed: &Observed<'_>) -> Option<String> {
     let host = machine.spec.host_ref.as_ref();
     let told = host.and_then(|host| etcd::member_id(machine, &host.name, observed.runs));
     let out = observed
-        .deployment
-        .and_then(|deployment| departure::out_of_etcd_at(machine, observed.machines, deployment.into(), observed.runs));
+        .formed
+        .and_then(|cluster| departure::out_of_etcd_at(machine, observed.machines, cluster, observed.runs));
     match out {
         Some(out) => told.filter(|(at, _)| *at > out).map(|(_, id)| id),
         None => {
@@ -27,9 +26,9 @@ pub(super) fn id(observed: &Observed<'_>) -> Option<String> {
     }
 }
 
-/// `Ready` of a machine of a dedicated etcd whose member is not well.
+/// `Ready` of a machine that is no Node, and whose member of etcd is not well.
 pub(super) fn not_well(observed: &Observed<'_>) -> Option<Statement> {
-    if observed.machine.spec.role != Role::Etcd {
+    if observed.has_node() {
         return None;
     }
     match etcd::look(observed.machine, observed.runs, observed.now).health {

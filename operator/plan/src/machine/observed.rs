@@ -1,5 +1,6 @@
 //! What the planner of Machines looks at.
 
+use crds::step::Role;
 use crds::{Cluster, ClusterDeployment, Host, Machine, PlaybookRun};
 use jiff::Timestamp;
 
@@ -7,6 +8,7 @@ use crate::attempts;
 use crate::claims::{self, Share};
 use crate::cluster::NodeSeen;
 use crate::drain::Drain;
+use crate::formed_cluster::FormedCluster;
 
 /// Why a Node is not as it was to be written.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,8 +28,8 @@ pub struct Observed<'a> {
     pub resumed_at: Option<Timestamp>,
     /// The Machine.
     pub machine: &'a Machine,
-    /// The cluster that it is of.
-    pub deployment: Option<&'a ClusterDeployment>,
+    /// The object that forms the cluster that it is of.
+    pub formed: Option<FormedCluster<'a>>,
     /// Machines of the cluster.
     pub machines: &'a [&'a Machine],
     /// The Hosts that it holds, names or may take, and those that may be the same machine as one of them.
@@ -44,6 +46,19 @@ pub struct Observed<'a> {
     pub node_answer: Option<&'a NodeAnswer>,
     /// The Pods that its node is to be drained of, once they were looked at (see [`super::looks_at_pods`]).
     pub drain: Option<&'a Drain>,
+}
+
+impl<'a> Observed<'a> {
+    /// What forms its cluster, where that is one of Kubernetes.
+    pub(super) fn deployment(&self) -> Option<&'a ClusterDeployment> {
+        self.formed?.deployment
+    }
+
+    /// Whether the machine is, or becomes, a Node of its cluster.
+    pub(super) fn has_node(&self) -> bool {
+        let role = self.machine.spec.role;
+        self.formed.map_or(role != Role::Etcd, |cluster| cluster.is_node(role))
+    }
 }
 
 /// The Host that the machine holds.

@@ -5,7 +5,6 @@ use crds::Reason;
 use crds::cluster_deployment::Repair;
 use crds::conditions::Statement;
 use crds::names::condition;
-use crds::step::Role;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use super::observed::Observed;
@@ -32,9 +31,9 @@ pub(super) fn statement(observed: &Observed<'_>, ready: &Statement) -> Option<St
         Reason::Recovered,
         cut(format!(
             "{}; before: {}",
-            match observed.machine.spec.role {
-                Role::Etcd => "its member of etcd is well again",
-                Role::ControlPlane | Role::Worker => "its node is Ready again",
+            match observed.has_node() {
+                true => "its node is Ready again",
+                false => "its member of etcd is well again",
             },
             before.message
         )),
@@ -42,7 +41,7 @@ pub(super) fn statement(observed: &Observed<'_>, ready: &Statement) -> Option<St
 }
 
 fn entry<'a>(observed: &Observed<'a>) -> Option<&'a Repair> {
-    let status = observed.deployment?.status.as_ref()?;
+    let status = observed.deployment()?.status.as_ref()?;
     let name = observed.machine.metadata.name.as_ref();
     status.repairs.iter().find(|repair| Some(&repair.machine) == name)
 }

@@ -14,7 +14,6 @@ use crds::drift::DriftSeen;
 use crds::kstatus::Standing;
 use crds::machine::{AppliedSettings, MachinePhase, MachineStatus};
 use crds::names::condition;
-use crds::step::Role;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
 use super::draining::{self, Draining};
@@ -42,7 +41,7 @@ pub(super) fn machine_status(
         Hold::Held(host) => Some(*host),
         Hold::Take(_) | Hold::Nothing { .. } => None,
     };
-    let has_node = machine.spec.role != Role::Etcd;
+    let has_node = observed.has_node();
     let node = host.filter(|_| has_node).and_then(|host| node::find(observed, host));
     let version = match (has_node, node) {
         (true, Some(node)) if !node.kubelet_version.is_empty() => Some(node.kubelet_version.clone()),
@@ -117,7 +116,7 @@ fn conditions(
         Hold::Held(host) => Some(*host),
         Hold::Take(_) | Hold::Nothing { .. } => None,
     };
-    let has_node = machine.spec.role != Role::Etcd;
+    let has_node = observed.has_node();
     let done = matches!(decision, RetryDecision::Done { .. });
     let claimed = provisioned::claimed(hold);
     let provisioned = provisioned::statement(observed, host, decision);
@@ -134,7 +133,7 @@ fn conditions(
     let old = machine.status.as_ref();
     let mut old_conditions = old.map(|status| status.conditions.clone()).unwrap_or_default();
     let network = node::network(node);
-    let drifted = drift::statement(observed.deployment, machine, has.drift, observed.runs);
+    let drifted = drift::statement(observed.deployment(), machine, has.drift, observed.runs);
     // What was said once, and is not said now, is not known.
     let spoken = [
         (condition::REMEDIATION, repair.is_some()),

@@ -1,4 +1,5 @@
 mod member;
+mod without_node;
 
 use crds::{ClusterDeployment, Host, Machine, PlaybookRun, conditions};
 use jiff::Timestamp;
@@ -7,6 +8,7 @@ use super::{Action, Observed, plan};
 use crate::Plan;
 use crate::claims::Shares;
 use crate::cluster::NodeSeen;
+use crate::formed_cluster::FormedCluster;
 
 fn machine(more: &str, status: &str) -> Machine {
     let yaml = format!(
@@ -50,7 +52,7 @@ fn planned(
         now: "2026-01-01T01:00:00Z".parse::<Timestamp>().unwrap(),
         resumed_at: None,
         machine,
-        deployment: Some(&deployment()),
+        formed: Some(FormedCluster::from(&deployment())),
         machines: &[machine],
         hosts: &hosts,
         share: Shares::new(&[machine], &hosts).share(machine),
@@ -93,7 +95,7 @@ fn a_worker_of_a_new_cluster_chooses_after_the_control_plane_even_where_that_is_
             now: "2026-01-01T01:00:00Z".parse::<Timestamp>().unwrap(),
             resumed_at: None,
             machine: &worker,
-            deployment: Some(&new),
+            formed: Some(FormedCluster::from(&new)),
             machines,
             hosts,
             share: Shares::new(machines, hosts).share(&worker),

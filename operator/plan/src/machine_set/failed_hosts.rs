@@ -2,21 +2,23 @@
 //! taken, as long as there is one, and not for ever: what goes wrong on every machine does not lie with the machines.
 //! Also those of MachineRequests: the request makes another Machine, or says that it has none.
 
+use std::cell::LazyCell;
 use std::collections::HashMap;
+use std::ops::Deref;
 
 use crds::ObjectExt;
 use crds::Reason;
 use crds::host::QuarantineReason;
 use crds::names::{annotation, condition};
 use crds::step::{Intent, Role};
-use crds::{ClusterDeployment, Host, Machine, PlaybookRun, conditions};
+use crds::{Host, Machine, PlaybookRun, conditions};
 use jiff::SignedDuration;
 use serde_json::json;
 
 use super::action::Action;
 use super::members::{Members, is_live};
 use super::observed::Observed;
-use crate::attempts::{self, RetryDecision};
+use crate::attempts::{self, RetryDecision, Terms};
 use crate::claims::{self, HostRequest};
 use crate::machine_request::is_requested;
 use crate::message::{count, cut};
@@ -53,9 +55,10 @@ pub(super) struct FailedHosts {
 
 pub(super) fn replace_failed_hosts(observed: &Observed<'_>, members: &Members<'_>) -> FailedHosts {
     let mut failed_hosts = FailedHosts::default();
-    let Some(deployment) = observed.deployment.filter(|_| observed.set.spec.role == Role::Worker) else {
+    let Some(cluster) = observed.formed.filter(|_| observed.set.spec.role == Role::Worker) else {
         return failed_hosts;
     };
+    let terms = LazyCell::new(|| cluster.terms.terms());
     let holders = claims::holders(observed.hosts);
     let all: Vec<&Machine> = members.own.iter().chain(&members.requested).copied().collect();
     let (mut aside, mut taken) = (put_aside(observed, &all, &holders), 0);
@@ -65,7 +68,7 @@ pub(super) fn replace_failed_hosts(observed: &Observed<'_>, members: &Members<'_
             failed_hosts.actions.push(Action::DeleteMachine(Box::new(machine.clone())));
             continue;
         }
-        let (host, failure) = match failure(observed, machine, deployment, &holders) {
+        let (host, failure) = match failure(observed, machine, &terms, &holders) {
             Failure::None => continue,
             Failure::In(wait) => {
                 let seconds = wait.as_secs().unsigned_abs();
@@ -156,14 +159,13 @@ enum Failure<'a> {
 fn failure<'a>(
     observed: &Observed<'a>,
     machine: &Machine,
-    deployment: &ClusterDeployment,
+    terms: &impl Deref<Target = Terms>,
     holders: &HashMap<&str, &'a Host>,
 ) -> Failure<'a> {
     let Some(host) = holders.get(machine.uid()).copied() else {
         return Failure::None;
     };
-    let terms = || provisioning::terms(deployment);
-    match provisioning::retry_decision(machine, Some(host), terms, observed.runs, observed.now) {
+    match provisioning::retry_decision(machine, Some(host), || (**terms).clone(), observed.runs, observed.now) {
         RetryDecision::Halted { failures, cause: Some(cause) }
             if !Reason::among(&cause.reason, &NOT_ITS_FAULT) && failed_itself(observed, machine, host) =>
         {
@@ -171,9 +173,7 @@ fn failure<'a>(
             let message = format!("could not join after {tried} ({}): {}", cause.reason, cause.message);
             Failure::Of(host, message)
         }
-        RetryDecision::Later { failures, cause, .. }
-            if cause.unreachable && failures >= provisioning::most_attempts(deployment) =>
-        {
+        RetryDecision::Later { failures, cause, .. } if cause.unreachable && failures >= terms.most => {
             let waited = claimed_since(observed, machine).unwrap_or_default();
             if waited < SILENT {
                 return Failure::In(SILENT - waited);

@@ -23,7 +23,7 @@ pub(super) fn hold(observed: &Observed<'_>) -> Option<Hold> {
         return because(Reason::Manual, "its Machines are made and deleted by a platform".into());
     }
     let cluster = &set.spec.cluster_name;
-    match standstill(observed.deployment.map(Into::into), None)? {
+    match standstill(observed.formed, None)? {
         Standstill::NotThere => {
             let message =
                 format!("there is no ClusterDeployment {cluster} in this namespace: make it, or delete the set");

@@ -11,7 +11,7 @@ use crds::{Machine, MachineSet};
 use super::action::Action;
 use super::observed::Observed;
 use crate::claims;
-use crate::cluster_deployment::former;
+use crate::former;
 use crate::machine_request::is_requested;
 
 /// The Machines of a set.
@@ -57,8 +57,7 @@ impl<'a> Members<'a> {
 
 /// Whether it was made for a former cluster of the same name: it is nobody's, and not this set's either.
 fn is_former(observed: &Observed<'_>, machine: &Machine) -> bool {
-    let deployment = observed.deployment;
-    deployment.is_some_and(|deployment| former::is_former(machine, deployment, &[observed.set]))
+    observed.formed.is_some_and(|cluster| former::is_former(machine, cluster, &[observed.set]))
 }
 
 fn controller_of(machine: &Machine) -> Option<&str> {

@@ -12,7 +12,7 @@ use super::observed::Observed;
 use crate::cluster_deployment::removals;
 use crate::departure::is_out;
 use crate::disruption;
-use crate::lifecycle::{is_installed, is_provisioned};
+use crate::lifecycle::is_provisioned;
 use crate::message::count;
 
 /// Who goes now, and why nobody more does.
@@ -41,7 +41,7 @@ fn in_turn<'a>(
     live: &[&'a Machine],
     mut go: Vec<&'a Machine>,
 ) -> (Vec<&'a Machine>, Option<String>) {
-    if !observed.deployment.is_some_and(is_installed) {
+    if !observed.formed.is_some_and(|cluster| cluster.is_installed) {
         return (go, None);
     }
     if observed.set.spec.role == Role::Worker {
@@ -76,7 +76,7 @@ fn in_turn<'a>(
 
 /// While too many machines of the cluster are sick only those go that nobody would miss; says so if any stays for it.
 fn hold(observed: &Observed<'_>, go: &mut Vec<&Machine>) -> Option<String> {
-    let why = removals::held(observed.deployment?)?;
+    let why = observed.formed?.removals_held?;
     let all = go.len();
     go.retain(|machine| !removals::is_in_service(machine));
     let stay = all - go.len();
@@ -91,7 +91,7 @@ fn in_service<'a>(
     mut go: Vec<&'a Machine>,
 ) -> (Vec<&'a Machine>, Option<String>) {
     let wanted = usize::try_from(observed.set.spec.replicas).unwrap_or_default();
-    let most = disruption::most(observed.set, observed.deployment);
+    let most = disruption::most(observed.set, observed.deployment());
     let ready = live.iter().filter(|machine| serves(machine)).count();
     let mut may_go = ready.saturating_sub(wanted.saturating_sub(most));
     let mut kept = None;

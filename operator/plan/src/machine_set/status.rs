@@ -93,7 +93,7 @@ pub(super) fn set_status(
         requested_replicas: i32::try_from(members.requested.len()).unwrap_or(i32::MAX),
         ready_replicas: counts.ready,
         available_replicas: outcome.available,
-        updated_replicas: count(&|machine| is_updated(machine, version)),
+        updated_replicas: count(&|machine| is_updated(observed, machine, version)),
         host_supply: supply,
         conditions: conditions::state(&old_conditions, &statements, set.metadata.generation, &Time(observed.now)),
     };
@@ -172,13 +172,12 @@ fn waits_for_machines(live: &[&Machine], ready: i32, wanted: i32) -> String {
     format!("{ready} of {wanted} ready; {name}: {says}")
 }
 
-fn is_updated(machine: &Machine, version: Option<KubernetesVersion>) -> bool {
+fn is_updated(observed: &Observed<'_>, machine: &Machine, version: Option<KubernetesVersion>) -> bool {
+    let role = machine.spec.role;
     let seen = machine.status.as_ref().and_then(|status| status.kubernetes_version.as_deref());
-    match machine.spec.role {
-        Role::Etcd => is_ready(machine),
-        Role::ControlPlane | Role::Worker => {
-            seen.zip(version).is_some_and(|(seen, version)| seen.parse() == Ok(version))
-        }
+    match observed.formed.map_or(role != Role::Etcd, |cluster| cluster.is_node(role)) {
+        true => seen.zip(version).is_some_and(|(seen, version)| seen.parse() == Ok(version)),
+        false => is_ready(machine),
     }
 }
 

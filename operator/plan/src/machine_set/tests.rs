@@ -1,10 +1,12 @@
 mod in_service;
+mod without_deployment;
 
 use crds::{ClusterDeployment, Machine, MachineSet, conditions};
 use jiff::Timestamp;
 
 use super::{Action, Observed, plan};
 use crate::Plan;
+use crate::formed_cluster::FormedCluster;
 
 fn set(replicas: u32, more: &str) -> MachineSet {
     let yaml = format!(
@@ -38,7 +40,7 @@ fn planned(set: &MachineSet, machines: &[Machine]) -> Plan<Action, crds::Machine
     plan(&Observed {
         now: Timestamp::UNIX_EPOCH,
         set,
-        deployment: Some(&deployment()),
+        formed: Some(FormedCluster::from(&deployment())),
         machines: &machines,
         hosts: &[],
         has_pool: true,
@@ -137,7 +139,7 @@ fn a_set_says_how_many_hosts_it_needs_and_how_many_are_free() {
     let plan = plan(&Observed {
         now: Timestamp::UNIX_EPOCH,
         set: &set(3, ""),
-        deployment: Some(&deployment()),
+        formed: Some(FormedCluster::from(&deployment())),
         machines: &machines.iter().collect::<Vec<_>>(),
         hosts: &hosts.iter().collect::<Vec<_>>(),
         has_pool: true,
@@ -262,7 +264,7 @@ fn planned_installed(set: &MachineSet, machines: &[Machine]) -> (Vec<String>, St
     let plan = plan(&Observed {
         now: Timestamp::UNIX_EPOCH,
         set,
-        deployment: Some(&deployment),
+        formed: Some(FormedCluster::from(&deployment)),
         machines: &machines,
         hosts: &[],
         has_pool: true,
@@ -343,7 +345,7 @@ mod joining {
         plan(&Observed {
             now: "2026-01-01T00:09:30Z".parse::<Timestamp>().unwrap(),
             set,
-            deployment: Some(&deployment),
+            formed: Some(super::FormedCluster::from(&deployment)),
             machines: &machines.iter().collect::<Vec<_>>(),
             hosts: &hosts.iter().collect::<Vec<_>>(),
             has_pool: true,
@@ -455,7 +457,7 @@ fn while_many_are_sick_no_healthy_machine_goes_and_the_set_says_so() {
     let plan = plan(&Observed {
         now: Timestamp::UNIX_EPOCH,
         set: &set,
-        deployment: Some(&deployment),
+        formed: Some(FormedCluster::from(&deployment)),
         machines: &machines.iter().collect::<Vec<_>>(),
         hosts: &[],
         has_pool: true,
@@ -507,7 +509,7 @@ fn a_set_has_the_pool_made_of_what_it_selects() {
     let plan = plan(&Observed {
         now: Timestamp::UNIX_EPOCH,
         set: &set,
-        deployment: Some(&deployment()),
+        formed: Some(FormedCluster::from(&deployment())),
         machines: &[],
         hosts: &[],
         has_pool: false,

@@ -13,7 +13,7 @@ use super::cluster::SimulatedCluster;
 use super::world::World;
 use crate::claims::Shares;
 use crate::cluster::NodeSeen;
-use crate::{cluster_deployment, machine, machine_request, machine_set};
+use crate::{cluster_deployment, former, machine, machine_request, machine_set};
 
 /// What a controller observes of the namespace and a cluster.
 struct Observed<'a> {
@@ -121,7 +121,7 @@ impl World {
             machine_set::plan(&machine_set::Observed {
                 now: self.now,
                 set,
-                deployment: cached.deployment,
+                formed: cached.deployment.map(Into::into),
                 machines: &seen.machines,
                 hosts: &cached.hosts,
                 has_pool: true,
@@ -175,14 +175,14 @@ impl World {
         let nodes = self.known_nodes(name);
         let cached = Observed::new(cache, name);
         let is_former =
-            |deployment: &&ClusterDeployment| cluster_deployment::former::is_former(machine, deployment, &cached.sets);
+            |deployment: &&ClusterDeployment| former::is_former(machine, (*deployment).into(), &cached.sets);
         let deployment = cached.deployment.filter(|deployment| !is_former(deployment));
         let decide = |machine: &Machine, seen: &Observed<'_>, runs: &Observed<'_>| {
             plan(&Input {
                 now: self.now,
                 resumed_at: self.resumed_at,
                 machine,
-                deployment,
+                formed: deployment.map(Into::into),
                 machines: &cached.machines,
                 hosts: &seen.hosts,
                 share: shares.share(machine),

@@ -4,6 +4,7 @@ use crds::{ClusterDeployment, Host, Machine, MachineStatus, PlaybookRun, conditi
 use crate::Plan;
 use crate::cluster::NodeSeen;
 use crate::drain::{Drain, PodSeen, Refusal};
+use crate::formed_cluster::FormedCluster;
 use crate::machine::{Action, Observed, looks_at_pods, plan};
 
 /// A provisioned worker that somebody works on, and all that its planner may look at.
@@ -60,7 +61,7 @@ impl Case {
             now: "2026-01-01T01:00:00Z".parse().unwrap(),
             resumed_at: None,
             machine: &self.machine,
-            deployment: Some(&self.deployment),
+            formed: Some(FormedCluster::from(&self.deployment)),
             machines: &[&self.machine],
             hosts: &[&self.host],
             share: None,

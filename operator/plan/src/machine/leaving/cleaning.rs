@@ -2,7 +2,6 @@
 
 use crds::Host;
 use crds::ObjectExt;
-use crds::cluster_deployment::DeletionPolicy;
 use crds::host::{Quarantine, QuarantineReason};
 use jiff::Timestamp;
 
@@ -26,9 +25,7 @@ pub(super) enum Cleaning {
 pub(super) fn clean(observed: &Observed<'_>, held: &Host, force: Option<Force>) -> Cleaning {
     let host = held.name();
     let asked = by_set(observed);
-    let deployment = observed.deployment;
-    let detach = deployment
-        .is_none_or(|deployment| deployment.is_deleting() && deployment.spec.deletion_policy == DeletionPolicy::Detach);
+    let detach = observed.formed.is_none_or(|cluster| cluster.is_deleting && cluster.detaches);
     let touched = provisioning::was_touched(observed.machine, observed.runs);
     if detach || !touched || is_clean(observed, host) {
         return Cleaning::Over(asked);
@@ -38,10 +35,10 @@ pub(super) fn clean(observed: &Observed<'_>, held: &Host, force: Option<Force>) 
         let asked = asked.unwrap_or_else(forced);
         return Cleaning::Over(Some(given_up(observed, held, asked)));
     }
-    let most = deployment.map_or(1, provisioning::most_attempts);
+    let most = || observed.formed.map_or(1, |cluster| cluster.terms.terms().most);
     let failures: Vec<Failure> = failures(observed, host);
-    if failures.len() >= most
-        && let Some(last) = failures.last()
+    if let Some(last) = failures.last()
+        && failures.len() >= most()
     {
         let message = format!(
             "not clean after {}: {}: {}",
@@ -57,7 +54,7 @@ pub(super) fn clean(observed: &Observed<'_>, held: &Host, force: Option<Force>) 
 
 fn waits_for_reset(observed: &Observed<'_>, host: &str) -> String {
     let last = resets(observed, host).max_by_key(|run| attempts::attempt_of(run));
-    let goes_on = observed.deployment.is_some_and(|deployment| !deployment.is_deleting());
+    let goes_on = observed.formed.is_some_and(|cluster| !cluster.is_deleting);
     match last.map(|run| attempts::outcome(run, host)) {
         Some(Outcome::Failed(failure)) if goes_on && failure.was_stopped() => format!(
             "the reset of Host {host} was stopped ({}): {}; look at the machine, then {}",

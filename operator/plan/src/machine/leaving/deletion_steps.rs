@@ -6,15 +6,14 @@ use crds::ObjectExt;
 use crds::Reason;
 use crds::conditions::{self, Statement};
 use crds::names::condition;
-use crds::step::Role;
 
 use super::deletion::Leaving;
 use super::drain::{self, Progress, drain};
 use super::force::{self, Force};
 use crate::attempts::RetryDecision;
 use crate::departure::{self, Departure};
+use crate::formed_cluster::FormedCluster;
 use crate::hooks::{self, HookState};
-use crate::lifecycle::is_installed;
 use crate::machine::action::Action;
 use crate::machine::observed::{Observed, active_run};
 use crate::machine::retry::retry;
@@ -36,7 +35,7 @@ pub(super) enum DeletionSteps {
 }
 
 pub(super) fn leave_cluster(observed: &Observed<'_>, host: &str, force: Option<Force>) -> DeletionSteps {
-    let Some(deployment) = cluster_that_goes_on(observed) else {
+    let Some(cluster) = cluster_that_goes_on(observed) else {
         return match install_not_recorded(observed) {
             true => DeletionSteps::Waits(Leaving::waits(
                 Reason::RunUnderWay,
@@ -47,7 +46,7 @@ pub(super) fn leave_cluster(observed: &Observed<'_>, host: &str, force: Option<F
     };
     if force == Some(Force::ByHand) && is_lost(observed) {
         // Nobody is there who would have to be told: it is written down, and made up for later.
-        return match force::is_written_down(observed.machine, deployment) {
+        return match force::is_written_down(observed.machine, cluster) {
             true => DeletionSteps::Over(None),
             false => {
                 let message = "waits for its cluster to write down what stands for it there".to_owned();
@@ -55,16 +54,16 @@ pub(super) fn leave_cluster(observed: &Observed<'_>, host: &str, force: Option<F
             }
         };
     }
-    let departure = departure::decide(observed.machine, observed.machines, deployment.into(), observed.runs);
+    let departure = departure::decide(observed.machine, observed.machines, cluster, observed.runs);
     if let Departure::WaitingForTurn(why) = departure {
         return DeletionSteps::Waits(Leaving::waits(Reason::WaitingForTurn, why));
     }
     if force.is_none()
-        && let Some(waits) = hooks(observed, deployment)
+        && let Some(waits) = cluster.deployment.and_then(|deployment| hooks(observed, deployment))
     {
         return DeletionSteps::Waits(waits);
     }
-    if observed.nodes.is_none() && observed.machine.spec.role != Role::Etcd {
+    if observed.nodes.is_none() && observed.has_node() {
         return DeletionSteps::Waits(unreachable(observed, host));
     }
     let drained = match drain(observed, host) {
@@ -102,7 +101,7 @@ pub(in crate::machine) fn looks_at_pods(observed: &Observed<'_>, host: &str) -> 
 pub(super) fn node(observed: &Observed<'_>, node: &str, force: Option<Force>) -> Option<Leaving> {
     let machine = observed.machine;
     cluster_that_goes_on(observed)?;
-    if machine.spec.role == Role::Etcd || (force == Some(Force::ByHand) && is_lost(observed)) {
+    if !observed.has_node() || (force == Some(Force::ByHand) && is_lost(observed)) {
         return None;
     }
     let Some(nodes) = observed.nodes else {
@@ -121,17 +120,16 @@ pub(super) fn node(observed: &Observed<'_>, node: &str, force: Option<Force>) ->
 }
 
 /// The cluster, if it stands, stays, and any run has ever made the machine a part of it.
-fn cluster_that_goes_on<'a>(observed: &Observed<'a>) -> Option<&'a ClusterDeployment> {
-    let deployment = observed.deployment?;
-    let goes_on = !deployment.is_deleting();
+fn cluster_that_goes_on<'a>(observed: &Observed<'a>) -> Option<FormedCluster<'a>> {
+    let cluster = observed.formed?;
     let touched = provisioning::was_touched(observed.machine, observed.runs);
-    (is_installed(deployment) && goes_on && touched).then_some(deployment)
+    (cluster.is_installed && !cluster.is_deleting && touched).then_some(cluster)
 }
 
 /// The cluster stands, and does not say so yet.
 fn install_not_recorded(observed: &Observed<'_>) -> bool {
-    let not_yet = |deployment: &ClusterDeployment| !deployment.is_deleting() && !is_installed(deployment);
-    observed.deployment.is_some_and(not_yet) && provisioning::installed_with(observed.machine, observed.runs).is_some()
+    let not_yet = |cluster: FormedCluster<'_>| !cluster.is_deleting && !cluster.is_installed;
+    observed.formed.is_some_and(not_yet) && provisioning::installed_with(observed.machine, observed.runs).is_some()
 }
 
 /// Whether the API of the cluster is known not to answer; not to have looked yet is not to know.

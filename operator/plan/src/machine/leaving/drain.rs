@@ -91,7 +91,7 @@ fn over_at_once(observed: &Observed<'_>, host: &str) -> Option<Statement> {
     let stated =
         |status, reason: Reason, message: String| Some(Statement::new(condition::DRAINED, status, reason, message));
     let machine = observed.machine;
-    if machine.spec.role == crds::step::Role::Etcd || !is_provisioned(machine) {
+    if !observed.has_node() || !is_provisioned(machine) {
         return stated(true, Reason::NothingToDrain, "it runs no Pods of the cluster's users".into());
     }
     let Some(node) = node_of(observed, host) else {
@@ -113,6 +113,5 @@ fn node_of<'a>(observed: &Observed<'a>, host: &str) -> Option<&'a NodeSeen> {
 }
 
 fn seconds(observed: &Observed<'_>) -> i64 {
-    let removal = observed.deployment.map(|deployment| &deployment.spec.machine_removal);
-    removal.map_or(0, |removal| i64::from(removal.drain_timeout_seconds))
+    observed.formed.map_or(0, |cluster| i64::from(cluster.drain_timeout_seconds))
 }

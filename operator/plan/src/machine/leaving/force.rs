@@ -1,12 +1,13 @@
 //! Force: a machine that is dead is forgotten without reaching it, on a person's word or after a time.
 
+use crds::Machine;
 use crds::commands::{self, Target};
 use crds::names::annotation;
-use crds::{ClusterDeployment, Machine};
 use jiff::{SignedDuration, Timestamp};
 
 use super::resets::{has_not_begun, resets};
 use crate::attempts::{self, Outcome};
+use crate::formed_cluster::FormedCluster;
 use crate::machine::observed::Observed;
 use crate::moment::{after, day_and_clock};
 
@@ -61,9 +62,8 @@ pub(super) fn is_asked(machine: &Machine) -> bool {
 
 /// Whether the cluster remembers the machine after it is forgotten: what stands for it there is taken away when its API
 /// answers.
-pub(super) fn is_written_down(machine: &Machine, deployment: &ClusterDeployment) -> bool {
-    let status = deployment.status.as_ref();
-    let mut forgotten = status.into_iter().flat_map(|status| &status.forgotten);
+pub(super) fn is_written_down(machine: &Machine, cluster: FormedCluster<'_>) -> bool {
+    let mut forgotten = cluster.forgotten.iter();
     forgotten.any(|one| Some(&one.uid) == machine.metadata.uid.as_ref())
 }
 
@@ -76,7 +76,7 @@ pub(super) fn command(observed: &Observed<'_>) -> String {
 
 /// Since when the machine has not answered to what was to clean it, and when that has been long enough.
 fn silence(observed: &Observed<'_>, host: &str) -> Option<(Timestamp, Timestamp)> {
-    let seconds = observed.deployment?.spec.machine_removal.force_remove_after_seconds?;
+    let seconds = observed.formed?.force_remove_after_seconds?;
     let ended: Vec<_> = resets(observed, host)
         .filter(|run| attempts::is_over(run))
         .map(|run| (attempts::ended_at(run), attempts::outcome(run, host)))

@@ -48,7 +48,7 @@ pub(super) fn quarantine(observed: &Observed<'_>, reason: QuarantineReason, mess
 
 /// The same, of a machine that was given up without being cleaned: it is fenced when it comes back.
 pub(super) fn given_up(observed: &Observed<'_>, host: &Host, quarantine: Quarantine) -> Quarantine {
-    let cluster = observed.deployment.and_then(|deployment| deployment.metadata.uid.clone());
+    let cluster = observed.formed.map(|cluster| cluster.uid.to_owned()).filter(|uid| !uid.is_empty());
     Quarantine {
         fence: cluster.map(|cluster_uid| QuarantineFence {
             claim_epoch: host.spec.claim_epoch,

@@ -6,6 +6,7 @@ use proptest::prelude::*;
 use crate::Plan;
 use crate::cluster::NodeSeen;
 use crate::drain::{Drain, PodSeen, Refusal};
+use crate::formed_cluster::FormedCluster;
 use crate::machine::{Action, Observed, looks_at_pods, plan};
 
 /// One machine that leaves, and all that its planner may look at.
@@ -80,7 +81,7 @@ impl Case {
             now: self.now.parse::<Timestamp>().unwrap(),
             resumed_at: None,
             machine: &self.machine,
-            deployment: Some(&self.deployment),
+            formed: Some(FormedCluster::from(&self.deployment)),
             machines: &[&self.machine],
             hosts: &[&self.host],
             share: None,

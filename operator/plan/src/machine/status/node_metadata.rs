@@ -48,7 +48,7 @@ pub(super) fn statement(observed: &Observed<'_>, host: &Host) -> Option<Statemen
             stated(Some(false), Reason::NodeRefused, format!("writing to its Node failed ({differs}): {answer}"))
         }
         (_, Some(why)) => {
-            let is_paused = observed.deployment.is_some_and(|deployment| deployment.spec.paused);
+            let is_paused = observed.formed.is_some_and(|cluster| cluster.is_paused);
             let reason = if is_paused { Reason::Paused } else { Reason::UpdatingNode };
             stated(Some(false), reason, format!("not written to its Node: {differs}; {why}"))
         }

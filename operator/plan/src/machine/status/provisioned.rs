@@ -8,7 +8,6 @@ use crds::names::condition;
 use crds::step::Role;
 
 use crate::attempts::RetryDecision;
-use crate::lifecycle::is_installed;
 use crate::machine::hold::Hold;
 use crate::machine::observed::{Observed, active_run};
 use crate::machine::retry::retry;
@@ -65,7 +64,7 @@ fn under_way(observed: &Observed<'_>, host: &str, run: &str) -> String {
 }
 
 fn waits_for_run(observed: &Observed<'_>) -> String {
-    let installed = observed.deployment.is_some_and(is_installed);
+    let installed = observed.formed.is_some_and(|cluster| cluster.is_installed);
     match (observed.machine.spec.role, installed) {
         (Role::Worker, false) => "joins once the control plane is installed".into(),
         (Role::Worker, true) => "waits for its run to begin".into(),

@@ -6,7 +6,6 @@ use crds::Reason;
 use crds::conditions::Statement;
 use crds::machine::AppliedSettings;
 use crds::names::condition;
-use crds::step::Role;
 
 use super::node_metadata;
 use crate::machine::observed::Observed;
@@ -21,25 +20,25 @@ pub(super) fn statement(
     applied: Option<&AppliedSettings>,
     host: Option<&Host>,
 ) -> Statement {
-    let of_cluster = observed.deployment.map(|deployment| deployment.spec.kubernetes_version);
+    let of_cluster = observed.deployment().map(|deployment| deployment.spec.kubernetes_version);
     let wanted = observed.machine.spec.kubernetes_version.or(of_cluster);
     let stated = |status: Option<bool>, reason: Reason, message: String| {
         Statement::new(condition::UP_TO_DATE, status, reason, cut(message))
     };
-    let well = match (observed.machine.spec.role, version.zip(wanted)) {
-        (Role::Etcd, _) if done => "has no kubelet".to_owned(),
-        (Role::ControlPlane | Role::Etcd | Role::Worker, Some((version, wanted))) if version.parse() == Ok(wanted) => {
+    let well = match (observed.has_node(), version.zip(wanted)) {
+        (false, _) if done => "has no kubelet".to_owned(),
+        (_, Some((version, wanted))) if version.parse() == Ok(wanted) => {
             format!("has {wanted}")
         }
-        (Role::ControlPlane | Role::Etcd | Role::Worker, Some((version, wanted))) => {
+        (_, Some((version, wanted))) => {
             return stated(Some(false), Reason::OtherVersion, format!("has {version}, {wanted} is wanted"));
         }
-        (Role::ControlPlane | Role::Etcd | Role::Worker, None) => {
+        (_, None) => {
             let message = "the version of its kubelet is not known yet";
             return stated(None, Reason::NotSeenYet, message.into());
         }
     };
-    let differences = match observed.deployment.filter(|_| done) {
+    let differences = match observed.deployment().filter(|_| done) {
         Some(deployment) => settings::differences(&Wanted::new(deployment), observed.machine, applied),
         None => Vec::new(),
     };
@@ -52,12 +51,12 @@ pub(super) fn statement(
         let message = format!("not rolled out to this machine: {}", differ.join(", "));
         return stated(Some(false), Reason::SettingsNotRolledOut, message);
     }
-    let deployment = observed.deployment.filter(|_| done);
+    let deployment = observed.deployment().filter(|_| done);
     let on_its_way = deployment.and_then(|deployment| machine_set::template_difference(deployment, observed.machine));
     if let Some(fields) = on_its_way {
         return stated(Some(false), Reason::UpdatingNode, format!("its set has others than it: {}", fields.join(", ")));
     }
-    let has_node = observed.machine.spec.role != Role::Etcd && done;
+    let has_node = observed.has_node() && done;
     let on_node = host.filter(|_| has_node).and_then(|host| node_metadata::statement(observed, host));
     if let Some(statement) = on_node {
         return statement;

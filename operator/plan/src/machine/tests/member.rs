@@ -3,6 +3,7 @@
 use crds::{ClusterDeployment, Host, Machine, MachineStatus, PlaybookRun, conditions};
 use jiff::Timestamp;
 
+use crate::formed_cluster::FormedCluster;
 use crate::machine::{Observed, plan};
 
 fn machine(role: &str, more: &str, status: &str) -> Machine {
@@ -39,7 +40,7 @@ fn status(machine: &Machine, topology: &str, runs: &[PlaybookRun]) -> MachineSta
         now: "2026-01-01T02:00:00Z".parse::<Timestamp>().unwrap(),
         resumed_at: None,
         machine,
-        deployment: Some(&deployment),
+        formed: Some(FormedCluster::from(&deployment)),
         machines: &[machine],
         hosts: &[&host],
         share: None,

@@ -5,6 +5,7 @@ use jiff::Timestamp;
 use proptest::prelude::*;
 
 use super::{HOST, annotate, condition, machine, set};
+use crate::formed_cluster::FormedCluster;
 use crate::machine_set::{Action, Observed, plan};
 
 fn deployment(max_unavailable: &str) -> ClusterDeployment {
@@ -20,7 +21,7 @@ fn shrunk(replicas: u32, max_unavailable: &str, machines: &[Machine]) -> (Vec<St
     let plan = plan(&Observed {
         now: Timestamp::UNIX_EPOCH,
         set: &set(replicas, ""),
-        deployment: Some(&deployment(max_unavailable)),
+        formed: Some(FormedCluster::from(&deployment(max_unavailable))),
         machines: &machines,
         hosts: &[],
         has_pool: true,
