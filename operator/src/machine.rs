@@ -15,7 +15,6 @@ use plan::claims::Shares;
 use plan::cluster::NodeSeen;
 use plan::drain::Drain;
 use plan::former::is_former;
-
 use plan::lifecycle::is_provisioned;
 use plan::machine::{Action, NodeAnswer, Observed, looks_at_pods};
 use tokio::task::JoinSet;

@@ -24,7 +24,6 @@ pub mod key_transfer;
 mod lane;
 mod last_looks;
 mod lock;
-mod machine;
 mod membership;
 mod network_ready;
 mod observed;

@@ -2,7 +2,7 @@
 
 use crds::step::Step;
 
-use super::machine::ClusterMachine;
+use crate::cluster_machine::ClusterMachine;
 use crate::drift::restarts;
 
 /// A machine on which steps are to be played again.

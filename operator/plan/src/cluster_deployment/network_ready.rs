@@ -7,10 +7,10 @@ use crds::names::condition;
 use crds::step::Role;
 
 use super::component_status::control_plane;
-use super::machine::ClusterMachine;
 use super::proposal::Round;
 use super::state::ClusterState;
 use super::up_to_date::NOT_INSTALLED;
+use crate::cluster_machine::ClusterMachine;
 use crate::message::{count, cut};
 
 /// Machines that the condition names at most; their number is always told.

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crds::step::Step;
 
-use super::machine::ClusterMachine;
+use crate::cluster_machine::ClusterMachine;
 use crate::settings::Difference;
 
 /// The order in which steps are played.

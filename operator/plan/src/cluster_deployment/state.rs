@@ -12,24 +12,25 @@ use crds::ObjectExt;
 use crds::commands::{self, Target};
 use crds::references::controller_ref;
 use crds::step::{Role, Step};
-use crds::{ClusterDeployment, Host, Machine, PlaybookRun, names};
+use crds::{ClusterDeployment, Machine, PlaybookRun, names};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::Value;
 
 use super::drifted_machine::Drifted;
-pub(super) use super::machine::ClusterMachine;
 use super::observed::Observed;
 use super::outdated_machine::Outdated;
 use super::rollout::Rollout;
 use super::store::Comparison;
 use super::wanted_upgrade::Upgrade;
 use crate::attempts::{self, RetryDecision, Terms};
+pub(super) use crate::cluster_machine::ClusterMachine;
+use crate::cluster_machine::{self, gather};
 use crate::departure::EtcdMembership;
 use crate::run_owner::RunOwner;
 use crate::settings::Wanted;
 use crate::{Next, approval};
-use crate::{claims, inputs, machine_set, provisioning};
+use crate::{inputs, provisioning};
 
 /// What was observed, in order.
 pub(super) struct ClusterState<'a> {
@@ -71,27 +72,7 @@ pub(super) struct ClusterState<'a> {
 impl<'a> ClusterState<'a> {
     pub fn observe(observed: &'a Observed<'a>) -> Self {
         let deployment = observed.deployment;
-        let mut holders: BTreeMap<&str, &Host> = BTreeMap::new();
-        for host in observed.hosts {
-            if let Some(claim) = &host.spec.claim_ref {
-                holders.insert(&claim.uid, host);
-            }
-        }
-        let member = |machine: &'a Machine| {
-            let host = holders.get(machine.uid()).copied();
-            let named = machine.spec.host_ref.as_ref().map(|host| host.name.as_str());
-            // Both sides must agree before anything is done to the machine; one that leaves lets go of what it holds.
-            let leaving = machine.is_deleting();
-            ClusterMachine {
-                machine,
-                host: host
-                    .filter(|host| claims::holds(machine, host) && (leaving || named == host.metadata.name.as_deref())),
-            }
-        };
-        let mut members: Vec<ClusterMachine<'a>> = observed.machines.iter().copied().map(member).collect();
-        members
-            .sort_by_key(|member| (member.machine.spec.role, machine_set::ordinal_of(member.machine), member.name()));
-        let (live, leaving): (Vec<_>, Vec<_>) = members.into_iter().partition(|member| !member.machine.is_deleting());
+        let (live, leaving) = gather(observed.machines, observed.hosts);
         let mut active: Vec<&PlaybookRun> = observed
             .runs
             .iter()
@@ -196,13 +177,7 @@ impl<'a> ClusterState<'a> {
 
     /// The role whose machines go now, in a cluster that is being deleted; those of others wait for them.
     pub fn first_role_to_leave(&self) -> Option<Role> {
-        let order = |role: &Role| match role {
-            Role::Worker => 0,
-            Role::ControlPlane => 1,
-            Role::Etcd => 2,
-        };
-        let roles = self.leaving.iter().map(|member| member.machine.spec.role);
-        roles.min_by_key(order)
+        cluster_machine::first_role_to_leave(&self.leaving)
     }
 
     /// A run, by its name.

@@ -3,7 +3,7 @@
 use crds::KubernetesVersion;
 use crds::step::Role;
 
-use super::machine::ClusterMachine;
+use crate::cluster_machine::ClusterMachine;
 
 /// An upgrade that is wanted, and not over.
 pub(super) struct Upgrade<'a> {

@@ -1,15 +1,20 @@
-//! A Machine of a cluster, with the Host that it holds.
+//! The Machines of a cluster, each with the Host that it holds, whatever object forms the cluster.
 
-use crate::lifecycle::is_provisioned;
+use std::collections::BTreeMap;
+
 use crds::Conditions;
 use crds::ObjectExt;
 use crds::Reason;
+use crds::step::Role;
 use crds::{Host, Machine, conditions, names};
 use jiff::Timestamp;
 
+use crate::lifecycle::is_provisioned;
+use crate::{claims, machine_set};
+
 /// A Machine with the Host that it holds.
 #[derive(Clone, Copy)]
-pub(super) struct ClusterMachine<'a> {
+pub(crate) struct ClusterMachine<'a> {
     pub machine: &'a Machine,
     /// The Host, when its claim is the Machine's.
     pub host: Option<&'a Host>,
@@ -70,4 +75,39 @@ impl<'a> ClusterMachine<'a> {
             None => self.name().to_owned(),
         }
     }
+}
+
+/// The Machines that stay and those that are being deleted, each by role, ordinal and name. A Host is a Machine's when
+/// both sides say so; one that leaves lets go of what it holds.
+pub(crate) fn gather<'a>(
+    machines: &[&'a Machine],
+    hosts: &[&'a Host],
+) -> (Vec<ClusterMachine<'a>>, Vec<ClusterMachine<'a>>) {
+    let mut holders: BTreeMap<&str, &'a Host> = BTreeMap::new();
+    for host in hosts.iter().copied() {
+        if let Some(claim) = &host.spec.claim_ref {
+            holders.insert(&claim.uid, host);
+        }
+    }
+    let with_host = |machine: &'a Machine| {
+        let host = holders.get(machine.uid()).copied();
+        let named = machine.spec.host_ref.as_ref().map(|host| host.name.as_str());
+        let agrees = |host: &&Host| {
+            claims::holds(machine, host) && (machine.is_deleting() || named == host.metadata.name.as_deref())
+        };
+        ClusterMachine { machine, host: host.filter(agrees) }
+    };
+    let mut all: Vec<ClusterMachine<'a>> = machines.iter().copied().map(with_host).collect();
+    all.sort_by_key(|member| (member.machine.spec.role, machine_set::ordinal_of(member.machine), member.name()));
+    all.into_iter().partition(|member| !member.machine.is_deleting())
+}
+
+/// The role whose machines go now, where a whole cluster is deleted; those of others wait for them.
+pub(crate) fn first_role_to_leave(leaving: &[ClusterMachine<'_>]) -> Option<Role> {
+    let order = |role: &Role| match role {
+        Role::Worker => 0,
+        Role::ControlPlane => 1,
+        Role::Etcd => 2,
+    };
+    leaving.iter().map(|member| member.machine.spec.role).min_by_key(order)
 }
