@@ -69,7 +69,7 @@ fn actions(set: &MachineSet, machines: &[&Machine]) -> Result<Vec<Action>, Box<d
     let observed = Observed {
         now: AT.parse()?,
         set,
-        deployment: Some(&deployment),
+        formed: Some((&deployment).into()),
         machines,
         hosts: &[],
         has_pool: true,
