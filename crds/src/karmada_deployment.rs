@@ -24,7 +24,9 @@ pub use api_server::{PlaneApiServer, ServiceType};
 pub use component::{ComponentSettings, PodSettings, Quantity, Resources};
 pub use etcd::{EtcdStorage, ExternalEtcd, LocalEtcd, PlaneEtcd};
 pub use images::{ImagePullPolicy, Images};
-pub use members::{AutoJoin, JoinRule, KarmadaMember, MOST_MEMBERS, OnDeselect, SyncMode, UnjoinPolicy};
+pub use members::{
+    AutoJoin, JoinRule, KarmadaMember, MOST_MEMBERS, MemberEstimator, OnDeselect, SyncMode, UnjoinPolicy,
+};
 pub use source::KarmadaCrds;
 pub use status::{
     KarmadaComponentStatus, KarmadaDeploymentStatus, KarmadaMemberPhase, KarmadaMemberStatus, MemberCounts,
@@ -43,6 +45,13 @@ const REACHED_MESSAGE: &str = "apiServer.serviceType: with hostClusterRef it mus
 const SAME_MINOR_RULE: &str = "!has(self.scheduler.version) || ['1.17.', '1.18.'].all(m, self.scheduler.version.startsWith(m) == self.version.startsWith(m))";
 const SAME_MINOR_MESSAGE: &str =
     "scheduler.version: it must be of the minor version of spec.version; leave it out to follow spec.version";
+
+const ESTIMATOR_MINOR_RULE: &str = "!has(self.estimator) || !has(self.estimator.version) || ['1.17.', '1.18.'].all(m, self.estimator.version.startsWith(m) == self.version.startsWith(m))";
+const ESTIMATOR_MINOR_MESSAGE: &str =
+    "estimator.version: it must be of the minor version of spec.version; leave it out to follow spec.version";
+const ESTIMATOR_RULE: &str =
+    "has(self.estimator) || !has(self.members) || self.members.all(m, !has(m.estimator) || !m.estimator.enabled)";
+const ESTIMATOR_MESSAGE: &str = "members[].estimator.enabled: true needs spec.estimator, which says how estimators run: add it, e.g. estimator: {}, or leave the member's out";
 
 /// What is wanted.
 #[derive(CustomResource, Serialize, Deserialize, Clone, Debug, PartialEq, KubeSchema)]
@@ -71,6 +80,8 @@ const SAME_MINOR_MESSAGE: &str =
 #[x_kube(validation = Rule::new(HOST_RULE).message(HOST_MESSAGE))]
 #[x_kube(validation = Rule::new(REACHED_RULE).message(REACHED_MESSAGE).field_path(".apiServer"))]
 #[x_kube(validation = Rule::new(SAME_MINOR_RULE).message(SAME_MINOR_MESSAGE).field_path(".scheduler"))]
+#[x_kube(validation = Rule::new(ESTIMATOR_MINOR_RULE).message(ESTIMATOR_MINOR_MESSAGE))]
+#[x_kube(validation = Rule::new(ESTIMATOR_RULE).message(ESTIMATOR_MESSAGE))]
 pub struct KarmadaDeploymentSpec {
     /// Karmada's version, without `v`, of a minor that is known here: 1.17 or 1.18. What of Kubernetes and etcd goes
     /// with it follows, unless a component has a version of its own. Another one is an upgrade, one minor at a time:
@@ -142,6 +153,11 @@ pub struct KarmadaDeploymentSpec {
     #[x_kube(validation = flags::version_of_plane("descheduler"))]
     #[x_kube(validation = flags::without_gates("descheduler"))]
     pub descheduler: Option<ComponentSettings>,
+    /// Estimators, one for each member: they tell the scheduler and the descheduler how many replicas a member has room
+    /// for, by its Nodes and Pods. `replicas` is that of each. Absent: there are none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[x_kube(validation = flags::owned(flags::ESTIMATOR))]
+    pub estimator: Option<ComponentSettings>,
     /// Answers searches over the objects of all members. Absent: it is not there; its API goes before its Pods do.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[x_kube(validation = flags::owned(flags::SEARCH))]

@@ -23,8 +23,8 @@ use plan::addon::Problem;
 use plan::cluster_addon::State;
 use plan::cluster_addon::documents::Document;
 use plan::karmada_deployment::{
-    Action, Contact, HostFacts, HostSeen, LeafWanted, Material, Observed, Place, PlaneSeen, Wanted, members_are_seen,
-    wanted,
+    Action, Contact, HostFacts, HostSeen, LeafWanted, Material, Observed, Place, PlaneSeen, Wanted, estimators_due,
+    members_are_seen, wanted,
 };
 use plan::transitions::transitions;
 use tokio::task::JoinSet;
@@ -39,7 +39,7 @@ use crate::reconcile::{PlanOf, Reconcile, now};
 use crate::{execute, kubeconfig, live, pki};
 use inventory::{Inventory, touched};
 use material::Secrets;
-use members::{Asked, Members};
+use members::{Asked, Members, Places};
 use neighbours::{host_cluster, namesake, others, own_cluster};
 use pki_owner::{ADMINISTRATOR, pki_owner, row};
 
@@ -144,7 +144,9 @@ impl Reconcile for Observation {
             object: &object,
             material: &secrets.material,
             pki: secrets.pki.as_ref(),
-            on_host: on_host.as_ref(),
+            on_host: host_inventory.as_ref(),
+            host: host.seen(),
+            estimators: estimators_due(&object, &known),
             in_plane: inventory.as_ref(),
             now,
         };
@@ -251,7 +253,8 @@ impl Reconcile for Observation {
             }
             Action::ApplyCluster(cluster) => execute::apply(ctx, &**cluster).await.map(drop),
             Action::Member(action) => {
-                self.members.execute(ctx, &self.object, self.in_plane.as_ref(), action, self.now).await;
+                let places = Places { in_plane: self.in_plane.as_ref(), on_host: self.on_host.as_ref() };
+                self.members.execute(ctx, &self.object, &places, action, self.now).await;
                 Ok(())
             }
         }

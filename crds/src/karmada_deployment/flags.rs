@@ -59,14 +59,30 @@ pub(super) const SCHEDULER: Owned = (
         "enable-scheduler-estimator",
         "feature-gates",
         "health-probe-bind-address",
+        "insecure-skip-estimator-verify",
         "kubeconfig",
         "metrics-bind-address",
         "scheduler-name",
     ],
     &["leader-elect", "scheduler-estimator-"],
 );
-pub(super) const DESCHEDULER: Owned =
-    (&["health-probe-bind-address", "kubeconfig", "metrics-bind-address"], &["leader-elect", "scheduler-estimator-"]);
+pub(super) const DESCHEDULER: Owned = (
+    &["health-probe-bind-address", "insecure-skip-estimator-verify", "kubeconfig", "metrics-bind-address"],
+    &["leader-elect", "scheduler-estimator-"],
+);
+pub(super) const ESTIMATOR: Owned = (
+    &[
+        "cluster-name",
+        "feature-gates",
+        "health-probe-bind-address",
+        "insecure-skip-grpc-client-verify",
+        "kubeconfig",
+        "master",
+        "metrics-bind-address",
+        "server-port",
+    ],
+    &["grpc-"],
+);
 pub(super) const WEBHOOK: Owned = (
     &[
         "bind-address",

@@ -55,6 +55,19 @@ pub struct KarmadaMember {
     #[schemars(length(max = 16))]
     #[x_kube(merge_strategy = ListMerge::Map(vec!["key".into(), "effect".into()]))]
     pub taints: Vec<Taint>,
+    /// Whether it has an estimator. Default: it has one where `spec.estimator` is there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub estimator: Option<MemberEstimator>,
+}
+
+/// Whether a member has an estimator.
+#[derive(Serialize, Deserialize, Clone, Copy, Debug, PartialEq, Eq, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct MemberEstimator {
+    /// False: it has none, and the scheduler estimates by what Karmada knows of its Nodes in sum. Default true, which
+    /// needs `spec.estimator`.
+    #[serde(default = "enabled")]
+    pub enabled: bool,
 }
 
 /// Who carries objects to a member.
@@ -115,6 +128,10 @@ pub enum UnjoinPolicy {
     Preserve,
     /// It is deleted there.
     Delete,
+}
+
+fn enabled() -> bool {
+    true
 }
 
 fn default_max_concurrent() -> i32 {

@@ -56,6 +56,8 @@ pub enum UpgradeStep {
     AddWebhooks,
     /// karmada-aggregated-apiserver.
     AggregatedAPIServer,
+    /// Estimators of members, some at a time; one whose member does not answer is not waited for.
+    Estimators,
     /// karmada-scheduler.
     Scheduler,
     /// karmada-descheduler.
@@ -96,7 +98,7 @@ pub struct KarmadaUpgradeStatus {
     pub changes: Vec<KarmadaComponentChange>,
     /// Its steps, in their order. Each begins once the one before works.
     #[serde(default)]
-    #[schemars(length(max = 16))]
+    #[schemars(length(max = 32))]
     pub steps: Vec<UpgradeStep>,
     /// The step that it is at. Absent: it has not begun.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -431,6 +431,18 @@ reasons! {
     EpochDiffers Warning []
         "The machine was claimed for something else since: the run is of an earlier claim."
         "Nothing: a new run is made for the new claim. By hand, make a new run.";
+    EstimatorNameTooLong Warning [MEMBERS_READY]
+        "A member has no estimator: the Service by whose name the scheduler looks for it would have a name of more than 63 characters."
+        "Join it under a shorter name, or set `enabled: false` in its `estimator`: then the scheduler estimates by the sum of its Nodes.";
+    EstimatorNotReady Warning [MEMBERS_READY]
+        "The estimator of a member does not work. Its replicas are estimated by the sum of its Nodes meanwhile."
+        "See the message: the Pod that it names runs on the host cluster, and must reach the member's API.";
+    EstimatorProgressing Progressing [MEMBERS_READY]
+        "The estimator of a member is being made, started or removed."
+        "";
+    EstimatorsNotWanted Warning []
+        "The descheduler is wanted and estimators are not: it asks them which replicas cannot run, so it moves nothing."
+        "Set `spec.estimator: {}`, or take `spec.descheduler` out.";
     EtcdCertificateInvalid Warning []
         "The certificate of a member of etcd is not trusted, or names another host than its endpoint."
         "Give the authority that signed it in `ca.crt` of the Secret of `etcd.secretRef`, and an endpoint that it names.";

@@ -1,8 +1,8 @@
 //! Members of a plane: what is seen of them, in the plane and in each of them, and how what is planned for one is done.
 //! What goes wrong with one is its own affair.
 
-mod agent;
 mod asked;
+mod certificates;
 mod execute;
 mod facts;
 mod identity;
@@ -19,10 +19,12 @@ use futures::{StreamExt, TryStreamExt, stream};
 use plan::karmada_deployment::members::{OwnClusters, PlaneSeen, Target, roster};
 use plan::karmada_deployment::{Contact, members_are_seen};
 
+use super::inventory::Inventory;
 use crate::context::Context;
 use crate::error::Error;
 use crate::objects::{Objects, Server};
 pub(super) use asked::Asked;
+pub(super) use execute::Places;
 use identity::cluster_uid;
 use look::{Looked, look_at};
 use neighbours::Neighbours;
@@ -36,7 +38,7 @@ const AT_ONCE: usize = 8;
 /// # Errors
 /// The metadata cluster does not answer.
 pub(super) async fn look(ctx: &Context, asked: &Asked<'_>) -> Result<Members, Error> {
-    let mut all = Members::unseen(Neighbours::read(ctx, asked.object));
+    let mut all = Members::unseen(Neighbours::read(ctx, asked.object), asked.estimators.clone());
     if !members_are_seen(asked.object) {
         return Ok(all);
     }
@@ -52,7 +54,7 @@ pub(super) async fn look(ctx: &Context, asked: &Asked<'_>) -> Result<Members, Er
         return Ok(all);
     }
     let in_plane = asked.in_plane.map(|inventory| inventory.objects());
-    all.own = OwnClusters { host: uid(asked.on_host).await, plane: uid(in_plane).await };
+    all.own = OwnClusters { host: uid(asked.on_host.map(Inventory::objects)).await, plane: uid(in_plane).await };
     for Looked { member, objects, plane_lost } in look_at_all(ctx, asked, plane.seen(), targets).await? {
         // What was seen there before may not be so any more.
         plane = plane_lost.map_or(plane, Contact::Lost);

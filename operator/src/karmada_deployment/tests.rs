@@ -1,6 +1,7 @@
 //! A plane and its members on API servers in memory: made, each object once, wherever the operator is cut off; kept
 //! where one of them does not answer; and deleted again.
 
+mod estimators;
 mod members;
 mod upgrade;
 mod world;

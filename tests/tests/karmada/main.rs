@@ -4,6 +4,7 @@
 
 mod bundle;
 mod clusters;
+mod estimators;
 mod host;
 mod karmada;
 mod members;

@@ -15,9 +15,8 @@ use kube::{Client, Config, ResourceExt};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use crate::clusters;
 use crate::karmada::{Karmada, WORKLOAD};
-use crate::{World, look};
+use crate::{World, clusters, estimators, look};
 
 const RBAC: &str = "rbac.authorization.k8s.io";
 const KINDS: [(&str, &str); 8] = [
@@ -48,6 +47,8 @@ pub async fn join_and_leave(world: &World) -> Result<Members> {
     members.pull_is_joined(world).await?;
     members.drift_is_put_back(world).await?;
     members.a_new_token_is_carried_over(world).await?;
+    let both = [("push", "karmada-cluster", members.push.client()), ("pull", "karmada-system", members.pull.client())];
+    estimators::are_made(world, both).await?;
     members.leave_with_all_that_runs_there(world).await?;
     members.a_dead_member_is_given_up(world).await?;
     members.joins_again(world).await?;
@@ -58,6 +59,7 @@ impl Members {
     async fn start(world: &World) -> Result<Self> {
         let (push, pull) = tokio::try_join!(ApiServer::bare(), ApiServer::bare())?;
         push.run_controllers("serviceaccount-token")?;
+        pull.run_controllers("serviceaccount-token")?;
         let silent = TcpListener::bind((own_address()?, 0))?;
         let mut nowhere: Value = serde_json::from_str(&push.checked_kubeconfig()?)?;
         nowhere["clusters"][0]["cluster"]["server"] = json!(format!("https://{}", silent.local_addr()?));
@@ -235,6 +237,7 @@ impl Members {
         world.patch(json!({"spec": {"members": members(&stay)}})).await?;
         world.until("left", async |world| Ok(shown(world, "push").await?.is_none())).await?;
         self.is_left_as_it_was().await?;
+        estimators::has_gone(world, "push").await?;
         let cluster = clusters::api(world.client.clone()).get_opt("push").await?;
         ensure!(cluster.is_none(), "its Cluster is there: {cluster:?}");
         let plane = world.programs.plane().context("the plane does not answer")?;
@@ -259,6 +262,7 @@ impl Members {
         let plane = world.programs.plane().context("the plane does not answer")?;
         let made = made_for(&plane, "pull").await?;
         ensure!(made.is_empty(), "in the plane: {made:?}");
+        estimators::has_gone(world, "pull").await?;
         world.patch(json!({"metadata": {"annotations": {"clusterwright.dev/force-remove": "member.pull"}}})).await?;
         world.until("given up", async |world| Ok(shown(world, "pull").await?.is_none())).await?;
         Ok(())
@@ -293,13 +297,13 @@ fn members(all: &[(&str, &str, &str)]) -> Vec<Value> {
 }
 
 /// What the status says of a member.
-async fn shown(world: &World, name: &str) -> Result<Option<KarmadaMemberStatus>> {
+pub async fn shown(world: &World, name: &str) -> Result<Option<KarmadaMemberStatus>> {
     let members = world.planes().get("k1").await?.status.unwrap_or_default().members;
     Ok(members.into_iter().find(|member| member.name == name))
 }
 
 /// What was made for a member behind an API.
-async fn made_for(client: &Client, member: &str) -> Result<Vec<String>> {
+pub async fn made_for(client: &Client, member: &str) -> Result<Vec<String>> {
     let labels = ListParams::default().labels(&format!("clusterwright.dev/karmada-member={member}"));
     let mut made = Vec::new();
     for (group, kind) in KINDS {

@@ -2,6 +2,7 @@
 //! server without nodes; the Pods are processes of this machine. `make karmada` runs it where the programs are given.
 
 mod container;
+mod estimators;
 mod given;
 mod members;
 mod node;

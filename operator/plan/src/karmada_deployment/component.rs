@@ -29,15 +29,17 @@ pub enum Component {
     Search,
     /// Serves metrics of members.
     MetricsAdapter,
+    /// Says how many replicas a member has room for: each member has its own.
+    Estimator,
 }
 
 use Component::{
-    AggregatedApiServer, ApiServer, ControllerManager, Descheduler, Etcd, KubeControllerManager, MetricsAdapter,
-    Scheduler, Search, Webhook,
+    AggregatedApiServer, ApiServer, ControllerManager, Descheduler, Estimator, Etcd, KubeControllerManager,
+    MetricsAdapter, Scheduler, Search, Webhook,
 };
 
 impl Component {
-    /// All of them, in the order in which they start.
+    /// All that a plane has one of, in the order in which they start.
     pub const ALL: [Component; 10] = [
         Etcd,
         ApiServer,
@@ -50,6 +52,11 @@ impl Component {
         Search,
         MetricsAdapter,
     ];
+
+    /// All of them: those that a plane has one of, and those that each member has its own of.
+    pub fn every() -> impl Iterator<Item = Self> {
+        Self::ALL.into_iter().chain([Estimator])
+    }
 
     /// Its name, which is that of its image, and what follows the plane's in the names of its objects.
     const fn names(self) -> (&'static str, &'static str) {
@@ -64,6 +71,7 @@ impl Component {
             Descheduler => ("karmada-descheduler", "descheduler"),
             Search => ("karmada-search", "search"),
             MetricsAdapter => ("karmada-metrics-adapter", "metrics-adapter"),
+            Estimator => ("karmada-scheduler-estimator", "estimator"),
         }
     }
 
@@ -90,6 +98,7 @@ impl Component {
             Descheduler => Stage::Descheduler,
             Search => Stage::Search,
             MetricsAdapter => Stage::MetricsAdapter,
+            Estimator => Stage::Estimators,
         }
     }
 
@@ -106,6 +115,7 @@ impl Component {
             Descheduler => "descheduler",
             Search => "search",
             MetricsAdapter => "metricsAdapter",
+            Estimator => "estimator",
         }
     }
 
@@ -116,12 +126,12 @@ impl Component {
 
     /// Whether its version is always that of the plane.
     pub const fn follows_plane(self) -> bool {
-        self.is_of_karmada() && !matches!(self, Scheduler)
+        self.is_of_karmada() && !matches!(self, Scheduler | Estimator)
     }
 
     /// The component of this name.
     pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|component| component.name() == name)
+        Self::every().find(|component| component.name() == name)
     }
 
     /// How it is wanted; none: it is not, or it is etcd, of which the spec says something else.
@@ -137,10 +147,11 @@ impl Component {
             Descheduler => spec.descheduler.as_ref(),
             Search => spec.search.as_ref(),
             MetricsAdapter => spec.metrics_adapter.as_ref(),
+            Estimator => spec.estimator.as_ref(),
         }
     }
 
-    /// How many Pods of it are wanted; none: it does not run on the host.
+    /// How many Pods of it are wanted, of an estimator for each member; none: it does not run on the host.
     pub fn replicas(self, spec: &KarmadaDeploymentSpec) -> Option<i32> {
         match self {
             Etcd => spec.etcd.local().map(|local| local.replicas),

@@ -10,9 +10,11 @@ use serde_json::Value;
 use super::action::Action;
 use super::component::Component;
 use super::contact::Unseen;
+use super::estimators;
+use super::host_seen::HostSeen;
 use super::members;
 use super::names::is_made_for;
-use super::observed::{HostSeen, Observed};
+use super::observed::Observed;
 use super::place::Place;
 use super::removal::{KINDS_OF_HOST, by_kind, delete};
 use super::unseen::unseen;
@@ -172,7 +174,8 @@ fn give_up(observed: &Observed<'_>, why: Unseen<'_>) -> Deleting {
 /// Removes the workload of the component that started last, then what belongs to all; none: nothing is left.
 fn remove(object: &KarmadaDeployment, seen: &HostSeen) -> Option<Deleting> {
     let own: Vec<Value> = seen.listed.iter().filter(|live| is_made_for(live, object)).cloned().collect();
-    let working = Component::ALL.into_iter().rev().find(|component| has_any(&own, &seen.pods, object, *component));
+    let mut last_first = [Component::Estimator].into_iter().chain(Component::ALL.into_iter().rev());
+    let working = last_first.find(|component| has_any(&own, &seen.pods, object, *component));
     let next = Next::after_seconds(LOOK_AGAIN_SECONDS);
     if let Some(component) = working {
         let workloads = own.iter().filter(|live| is_workload_of(live, object, component));
@@ -195,6 +198,9 @@ fn has_any(own: &[Value], pods: &[Value], object: &KarmadaDeployment, component:
 }
 
 fn is_workload_of(live: &Value, object: &KarmadaDeployment, component: Component) -> bool {
+    if component == Component::Estimator {
+        return estimators::deployments(object, std::slice::from_ref(live)).next().is_some();
+    }
     let kind = live["kind"].as_str().unwrap_or_default();
     ["Deployment", "StatefulSet"].contains(&kind)
         && live["metadata"]["name"] == super::names::component_name(object, component)

@@ -7,8 +7,9 @@ use serde_json::{Value, json};
 
 use super::component::Component;
 use super::endpoint::PORT;
+use super::leaves::ESTIMATOR_CLIENT;
 use super::material::Material;
-use super::names::{api_server_service, component_name, full_host_name, labels};
+use super::names::{api_server_service, full_host_name};
 use crate::naming::short_hash;
 
 /// Where the files of a component are in its container.
@@ -21,8 +22,12 @@ pub(super) struct File {
 }
 
 impl File {
+    pub fn new(path: &str, content: impl Into<Vec<u8>>) -> Self {
+        Self { path: path.to_owned(), content: content.into() }
+    }
+
     /// Its key in the Secret.
-    fn key(&self) -> String {
+    pub fn key(&self) -> String {
         self.path.replace('/', ".")
     }
 }
@@ -53,22 +58,15 @@ pub(super) fn path(file: &str) -> String {
 }
 
 /// The Secret with these files.
-pub(super) fn secret(object: &KarmadaDeployment, component: Component, files: &[File]) -> Value {
+pub(super) fn secret(metadata: Value, files: &[File]) -> Value {
     let data: serde_json::Map<String, Value> =
         files.iter().map(|file| (file.key(), json!(STANDARD.encode(&file.content)))).collect();
-    json!({
-        "apiVersion": "v1", "kind": "Secret", "type": "Opaque",
-        "metadata": {
-            "name": component_name(object, component), "namespace": object.spec.host_namespace, "labels": labels(object),
-        },
-        "data": data,
-    })
+    json!({ "apiVersion": "v1", "kind": "Secret", "type": "Opaque", "metadata": metadata, "data": data })
 }
 
-/// The volume that has them under their paths.
-pub(super) fn volume(object: &KarmadaDeployment, component: Component, files: &[File]) -> Value {
+/// The volume that has those of this Secret under their paths.
+pub(super) fn volume(secret: &str, files: &[File]) -> Value {
     let items: Vec<Value> = files.iter().map(|file| json!({ "key": file.key(), "path": file.path })).collect();
-    let secret = component_name(object, component);
     // Their group is that of the Pod, whose user is not root.
     json!({ "name": "files", "secret": { "secretName": secret, "defaultMode": 0o440, "items": items } })
 }
@@ -104,6 +102,9 @@ fn origins<'a>(object: &KarmadaDeployment, component: Component) -> Vec<(String,
     }
     if component.serves_plane() {
         pair(suffix);
+    }
+    if component.asks_estimators() && object.spec.estimator.is_some() {
+        pair(ESTIMATOR_CLIENT);
     }
     if component.uses_etcd() && object.spec.etcd.external.is_none() {
         pair(&format!("{suffix}-etcd-client"));

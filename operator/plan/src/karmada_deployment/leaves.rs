@@ -11,6 +11,10 @@ use super::names::{PLANE_NAMESPACE, api_server_service, component_name, etcd_pee
 use super::observed::HostFacts;
 use crate::rotation::Subject;
 
+/// The certificate with which estimators are asked. To the plane's API server it is a user without a right.
+pub(super) const ESTIMATOR_CLIENT: &str = "scheduler-estimator-client";
+const ESTIMATOR_USER: &str = "system:karmada:scheduler-estimator";
+
 /// A certificate that is wanted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeafWanted {
@@ -43,6 +47,9 @@ pub fn leaves(object: &KarmadaDeployment, facts: &HostFacts) -> Vec<LeafWanted> 
         leaves.push(server("etcd-server", Subject::EtcdCa, "etcd", names.clone()));
         leaves.push(server("etcd-peer", Subject::EtcdCa, "etcd", names));
     }
+    if spec.estimator.is_some() {
+        leaves.push(client(ESTIMATOR_CLIENT, Subject::Ca, ESTIMATOR_USER, None));
+    }
     for component in Component::ALL.into_iter().filter(|component| component.replicas(spec).is_some()) {
         let suffix = component.suffix();
         if component.uses_etcd() && spec.etcd.external.is_none() {
@@ -68,7 +75,12 @@ impl Component {
 
     /// Whether it is a client of the plane's API server.
     pub(super) const fn has_kubeconfig(self) -> bool {
-        !matches!(self, Self::Etcd | Self::ApiServer)
+        !matches!(self, Self::Etcd | Self::ApiServer | Self::Estimator)
+    }
+
+    /// Whether it asks the estimators of members.
+    pub(super) const fn asks_estimators(self) -> bool {
+        matches!(self, Self::Scheduler | Self::Descheduler)
     }
 
     /// Whether the plane's API server asks it.
@@ -97,6 +109,14 @@ fn server(stem: &str, signer: Subject, common_name: &str, names: Vec<String>) ->
         addresses: addresses.into_iter().collect(),
         serves: true,
     }
+}
+
+/// That of an estimator, which is asked by the names of this Service: the scheduler builds one with a domain of its own,
+/// whatever the host's is.
+pub(super) fn estimator(object: &KarmadaDeployment, service: &str) -> LeafWanted {
+    let short = host_name(object, service);
+    let names = vec![format!("{short}.cluster.local"), full_host_name(object, service), short];
+    server(Component::Estimator.suffix(), Subject::Ca, ESTIMATOR_USER, names)
 }
 
 /// The API server's: as Pods of the plane's own network would call it, as it is called on the host, and as it is

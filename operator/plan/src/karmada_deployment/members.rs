@@ -9,7 +9,11 @@ mod cluster;
 mod context;
 mod credentials;
 mod difference;
+mod estimator;
+mod estimator_state;
+pub(super) mod estimators;
 mod join;
+mod leaf;
 mod leave;
 mod manifest;
 mod observed;
@@ -35,15 +39,19 @@ pub use cleaning::{KINDS_OF_MEMBER, KINDS_OF_PLANE};
 pub use context::facts;
 use context::{Context, Outcome};
 pub(super) use credentials::changes as credential_changes;
+pub use estimator::{ACCOUNT as ESTIMATOR_ACCOUNT, has_estimator};
+pub use leaf::{Certificate, Certificates, Leaf};
 pub use manifest::{Stage, Wanted};
-pub use observed::{AgentCertificate, Facts, Member, MemberSeen, Neighbours, Observed, OwnClusters, PlaneSeen, Seen};
-pub use pull::{leaf, works_namespace};
+pub use observed::{
+    Basis, EstimatorDue, Facts, Member, MemberSeen, Neighbours, Observed, OwnClusters, PlaneSeen, Seen,
+};
+pub use pull::works_namespace;
 pub use push::{IMPERSONATOR, token_secret};
 pub use roster::roster;
-pub(super) use summary::{counts, departure, first_to_tell, members_ready};
+pub(super) use summary::{counts, departure, first_to_tell, members_ready, without_estimator};
 pub(super) use target::known;
 pub use target::{ReachedBy, Target, Wish};
-pub use wanted::{agent_secret, wanted};
+pub use wanted::{leaf_wanted, wanted};
 
 /// Decides. `status` is all of `status.members`. Those of a plane that is being deleted leave.
 pub(super) fn plan(observed: &Observed<'_>) -> Planned {
@@ -51,6 +59,7 @@ pub(super) fn plan(observed: &Observed<'_>) -> Planned {
     let targets = roster(observed.object, observed.seen.neighbours, observed.seen.plane.seen());
     let begin = pace::may_begin(observed, &targets);
     let follow = agents::may_follow(observed, &targets);
+    let mut may_roll = estimators::may_roll(observed);
     let mut planned = Plan { actions: Vec::new(), status: Vec::new(), next: Next::OnChange, waits_for: None };
     for target in &targets {
         let context = Context::new(observed, (&targets, target), &known, begin.contains(target.name.as_str()));
@@ -61,6 +70,12 @@ pub(super) fn plan(observed: &Observed<'_>) -> Planned {
         if !follow.contains(target.name.as_str()) {
             outcome.acts.retain(|act| !agents::is_follow_up(observed, target, act));
         }
+        outcome.acts.retain(|act| {
+            let is_roll = estimators::is_roll(act);
+            let may = !is_roll || may_roll > 0;
+            may_roll -= usize::from(is_roll && may);
+            may
+        });
         if observed.object.spec.paused {
             pause(&mut outcome, &context);
         }

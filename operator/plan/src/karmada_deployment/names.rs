@@ -16,6 +16,12 @@ pub fn component_name(object: &KarmadaDeployment, component: Component) -> Strin
     prefixed(object, component.suffix())
 }
 
+/// What the names of estimators' Services begin with, and those of their other objects: `<prefix>-<member>`, as the
+/// scheduler builds it.
+pub fn estimator_prefix(object: &KarmadaDeployment) -> String {
+    component_name(object, Component::Estimator)
+}
+
 /// Name of an object of the plane on the host: `<plane>-<suffix>`.
 pub fn prefixed(object: &KarmadaDeployment, suffix: &str) -> String {
     format!("{}-{suffix}", object.name())
@@ -54,6 +60,11 @@ pub(super) fn labels(object: &KarmadaDeployment) -> Value {
         (label::KARMADA): object.name(),
         (label::KARMADA_UID): object.uid(),
     })
+}
+
+/// The metadata of an object of the plane in the host namespace.
+pub(super) fn host_metadata(object: &KarmadaDeployment, name: &str) -> Value {
+    json!({ "name": name, "namespace": object.spec.host_namespace, "labels": labels(object) })
 }
 
 /// Labels by which the Pods of a component are selected; they never change.

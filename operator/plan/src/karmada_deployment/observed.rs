@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use super::component::Component;
 use super::contact::Contact;
+use super::host_seen::HostSeen;
 use super::material::Material;
 use super::members;
 use crate::addon::Problem;
@@ -49,8 +50,8 @@ pub struct Observed<'a> {
 impl<'a> Observed<'a> {
     /// What members are decided by.
     pub(super) fn of_members(&self) -> members::Observed<'a> {
-        let Self { now, object, others, material, members: seen, .. } = *self;
-        members::Observed { now, object, others, material, seen }
+        let Self { now, object, others, material, host, members: seen, .. } = *self;
+        members::Observed { now, object, others, material, host: host.seen(), seen }
     }
 }
 
@@ -62,19 +63,6 @@ pub struct HostFacts {
     pub service: Option<Value>,
     /// The versions of the workloads in the host namespace, as `running_versions` reads them.
     pub versions: BTreeMap<Component, String>,
-}
-
-/// What was seen on the host cluster.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct HostSeen {
-    /// How each object of `wanted()` is whose place is the host, in their order, as a dry run
-    /// of `KARMADA_FIELD_MANAGER` says.
-    pub states: Vec<State>,
-    /// All objects of `removal::KINDS_OF_HOST` with the label `names::selector`, in the host namespace. `apiVersion`
-    /// and `kind` are set.
-    pub listed: Vec<Value>,
-    /// All Pods with that label there.
-    pub pods: Vec<Value>,
 }
 
 /// What was seen in the plane.

@@ -55,6 +55,8 @@ pub enum Stage {
     MetricsAdapter,
     /// The APIs that the metrics adapter serves.
     MetricsApis,
+    /// The estimators of members: each belongs to its member, and no stage waits for them.
+    Estimators,
 }
 
 impl Stage {
@@ -79,6 +81,7 @@ impl Stage {
             Self::SearchApi => "the API of karmada-search",
             Self::MetricsAdapter => "karmada-metrics-adapter",
             Self::MetricsApis => "the APIs of karmada-metrics-adapter",
+            Self::Estimators => "karmada-scheduler-estimator",
         }
     }
 }

@@ -21,6 +21,8 @@ pub(super) struct Probe {
     pub live: &'static str,
     pub port: u16,
     pub scheme: &'static str,
+    /// A port that it opens once it works, whatever it says of itself before; none: it is ready when `ready` says so.
+    pub opens: Option<u16>,
 }
 
 /// What a component runs.
@@ -34,11 +36,11 @@ pub(super) struct Container {
     pub env: Vec<Value>,
 }
 
-/// The template of a component's Pods, in this version.
+/// The template of a component's Pods, in this version, with the files of this Secret.
 pub(super) fn template(
     object: &KarmadaDeployment,
     (component, version): (Component, &str),
-    files: &[File],
+    (secret, files): (&str, &[File]),
     container: &Container,
 ) -> Value {
     let (spec, pod) = (&object.spec, component.pod(&object.spec));
@@ -61,7 +63,7 @@ pub(super) fn template(
             "tolerations": pod.tolerations,
             "imagePullSecrets": pull_secrets,
             "containers": [main_container(object, (component, version), container, &pod.resources)],
-            "volumes": [volume(object, component, files), { "name": "tmp", "emptyDir": {} }],
+            "volumes": [volume(secret, files), { "name": "tmp", "emptyDir": {} }],
         },
     });
     if let Some(class) = &pod.priority_class_name {
@@ -85,12 +87,18 @@ fn main_container(
     let ports: Vec<Value> = container.ports.iter().map(port).collect();
     // The file of this program has the capability, and is not executed where it cannot be had.
     let added = if component == Component::ApiServer { vec!["NET_BIND_SERVICE"] } else { Vec::new() };
-    let Probe { ready, live, port, scheme } = container.probe;
+    let Probe { ready, live, port, scheme, opens } = container.probe;
     let probe = |path: &str, period: i32, failures: i32| {
         json!({
             "httpGet": { "path": path, "port": port, "scheme": scheme },
             "periodSeconds": period, "failureThreshold": failures, "timeoutSeconds": 5,
         })
+    };
+    let readiness = match opens {
+        None => probe(ready, 5, 3),
+        Some(port) => {
+            json!({ "tcpSocket": { "port": port }, "periodSeconds": 5, "failureThreshold": 3, "timeoutSeconds": 5 })
+        }
     };
     json!({
         "name": component.name(),
@@ -106,7 +114,7 @@ fn main_container(
         },
         "startupProbe": probe(live, 2, 150),
         "livenessProbe": probe(live, 10, 3),
-        "readinessProbe": probe(ready, 5, 3),
+        "readinessProbe": readiness,
         "volumeMounts": mounts,
     })
 }
@@ -146,7 +154,12 @@ fn affinity(object: &KarmadaDeployment, component: Component, pod: &PodSettings)
 /// Why a Pod of a component does not run, as the first one says that has something to say: the image that cannot be
 /// pulled, the program that ends, the node that is not found.
 pub(super) fn trouble(pods: &[Value], object: &KarmadaDeployment, component: Component) -> Option<String> {
-    pods.iter().filter(|pod| is_of(pod, object, component)).find_map(|pod| {
+    first_trouble(pods.iter().filter(|pod| is_of(pod, object, component)))
+}
+
+/// The same of these Pods.
+pub(super) fn first_trouble<'a>(mut pods: impl Iterator<Item = &'a Value>) -> Option<String> {
+    pods.find_map(|pod| {
         let name = pod["metadata"]["name"].as_str().unwrap_or_default();
         Some(format!("Pod {name}: {}", container_trouble(pod).or_else(|| not_scheduled(pod))?))
     })

@@ -6,8 +6,8 @@ use serde_json::json;
 use super::component::Component;
 use super::endpoint::PORT;
 use super::files::path;
-use super::leaves::etcd_member_name;
-use super::names::{component_name, etcd_peers, full_host_name};
+use super::leaves::{ESTIMATOR_CLIENT, etcd_member_name};
+use super::names::{component_name, estimator_prefix, etcd_peers, full_host_name};
 use super::pod::{Container, Probe};
 use super::release::Release;
 
@@ -15,6 +15,8 @@ use super::release::Release;
 pub(super) const SERVING_PORT: u16 = 8443;
 /// etcd's ports: for clients, for its peers, and for who looks after it.
 pub(super) const ETCD_PORTS: [(&str, u16); 3] = [("client", 2379), ("peer", 2380), ("metrics", 2381)];
+/// Where estimators are asked.
+pub(super) const ESTIMATOR_PORT: u16 = 10352;
 /// The controllers that a plane needs: it has no Nodes and no Pods of its own.
 const CONTROLLERS: &str = "namespace,garbagecollector,serviceaccount-token,ttl-after-finished,clusterrole-aggregation";
 
@@ -27,15 +29,15 @@ const SEARCH_HEALTH: &str =
 pub(super) fn container(object: &KarmadaDeployment, release: &Release, component: Component) -> Container {
     let (program, flags, probe, ports) = match component {
         Component::Etcd => {
-            let probe = Probe { ready: "/readyz", live: "/livez", port: ETCD_PORTS[2].1, scheme: "HTTP" };
+            let probe = Probe { ready: "/readyz", live: "/livez", port: ETCD_PORTS[2].1, scheme: "HTTP", opens: None };
             ("/usr/local/bin/etcd", etcd(object), probe, ETCD_PORTS.to_vec())
         }
         Component::ApiServer => {
-            let probe = Probe { ready: "/readyz", live: "/livez", port: PORT, scheme: "HTTPS" };
+            let probe = Probe { ready: "/readyz", live: "/livez", port: PORT, scheme: "HTTPS", opens: None };
             ("kube-apiserver", api_server(object), probe, vec![("https", PORT)])
         }
         Component::KubeControllerManager => {
-            let probe = Probe { ready: "/healthz", live: "/healthz", port: 10257, scheme: "HTTPS" };
+            let probe = Probe { ready: "/healthz", live: "/healthz", port: 10257, scheme: "HTTPS", opens: None };
             ("kube-controller-manager", kube_controller_manager(), probe, vec![("https", 10257)])
         }
         Component::AggregatedApiServer => {
@@ -47,11 +49,23 @@ pub(super) fn container(object: &KarmadaDeployment, release: &Release, component
             let ports = vec![("https", SERVING_PORT), ("metrics", 8080)];
             ("/bin/karmada-webhook", webhook(), served("/readyz/", "/readyz/"), ports)
         }
-        Component::Scheduler => ("/bin/karmada-scheduler", looked_at(10351), healthz(10351), metrics(10351)),
+        Component::Scheduler => {
+            let flags = [looked_at(10351), estimator_client(object, true)].concat();
+            ("/bin/karmada-scheduler", flags, healthz(10351), metrics(10351))
+        }
         Component::ControllerManager => {
             ("/bin/karmada-controller-manager", looked_at(10357), healthz(10357), metrics(10357))
         }
-        Component::Descheduler => ("/bin/karmada-descheduler", looked_at(10358), healthz(10358), metrics(10358)),
+        Component::Descheduler => {
+            let flags = [looked_at(10358), estimator_client(object, false)].concat();
+            ("/bin/karmada-descheduler", flags, healthz(10358), metrics(10358))
+        }
+        Component::Estimator => {
+            // It says that it is well before it has seen the member, and is asked only afterwards.
+            let probe = Probe { opens: Some(ESTIMATOR_PORT), ..healthz(10351) };
+            let ports = vec![("grpc", ESTIMATOR_PORT), ("health", 10351), ("metrics", 8080)];
+            ("/bin/karmada-scheduler-estimator", [looked_at(10351), estimator()].concat(), probe, ports)
+        }
         Component::Search => {
             let flags = [delegated(), etcd_client(object, component), serving(component)].concat();
             ("/bin/karmada-search", flags, served(SEARCH_HEALTH, SEARCH_HEALTH), vec![("https", SERVING_PORT)])
@@ -103,11 +117,11 @@ fn given(object: &KarmadaDeployment, release: &Release, component: Component) ->
 }
 
 fn healthz(port: u16) -> Probe {
-    Probe { ready: "/healthz", live: "/healthz", port, scheme: "HTTP" }
+    Probe { ready: "/healthz", live: "/healthz", port, scheme: "HTTP", opens: None }
 }
 
 fn served(ready: &'static str, live: &'static str) -> Probe {
-    Probe { ready, live, port: SERVING_PORT, scheme: "HTTPS" }
+    Probe { ready, live, port: SERVING_PORT, scheme: "HTTPS", opens: None }
 }
 
 fn metrics(health: u16) -> Vec<(&'static str, u16)> {
@@ -124,6 +138,34 @@ fn looked_at(health: u16) -> Flags {
         ("kubeconfig", kubeconfig()),
         ("health-probe-bind-address", format!("0.0.0.0:{health}")),
         ("metrics-bind-address", "0.0.0.0:8080".into()),
+    ])
+}
+
+/// Of one that asks estimators, where there are any: it builds the name of each one's Service.
+fn estimator_client(object: &KarmadaDeployment, is_switched: bool) -> Flags {
+    if object.spec.estimator.is_none() {
+        return Flags::new();
+    }
+    let file = |ending: &str| path(&format!("pki/{ESTIMATOR_CLIENT}.{ending}"));
+    let flags = named([
+        ("scheduler-estimator-service-namespace", object.spec.host_namespace.clone()),
+        ("scheduler-estimator-service-prefix", estimator_prefix(object)),
+        ("scheduler-estimator-port", ESTIMATOR_PORT.to_string()),
+        ("scheduler-estimator-ca-file", path("pki/ca.crt")),
+        ("scheduler-estimator-cert-file", file("crt")),
+        ("scheduler-estimator-key-file", file("key")),
+    ]);
+    let switch = named([("enable-scheduler-estimator", "true".into())]);
+    if is_switched { [switch, flags].concat() } else { flags }
+}
+
+/// Of an estimator, which nobody asks but who has a certificate of the plane's authority.
+fn estimator() -> Flags {
+    named([
+        ("server-port", ESTIMATOR_PORT.to_string()),
+        ("grpc-auth-cert-file", path("pki/estimator.crt")),
+        ("grpc-auth-key-file", path("pki/estimator.key")),
+        ("grpc-client-ca-file", path("pki/ca.crt")),
     ])
 }
 

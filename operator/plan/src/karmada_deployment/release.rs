@@ -51,7 +51,7 @@ const GATES: &[&str] = &[
 ];
 
 /// Components with `--feature-gates`, of both.
-const GATED: &[&str] = &["aggregatedApiServer", "controllerManager", "scheduler", "webhook"];
+const GATED: &[&str] = &["aggregatedApiServer", "controllerManager", "estimator", "scheduler", "webhook"];
 
 /// The releases that are known.
 pub const RELEASES: &[Release] = &[

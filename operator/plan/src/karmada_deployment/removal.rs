@@ -2,11 +2,12 @@
 //! keeps namespaces from ending, and garbage from being collected.
 
 use crds::cluster_addon::AppliedObject;
-use crds::names::label;
 use serde_json::Value;
 
 use super::action::Action;
 use super::contact::Contact;
+use super::estimators;
+use super::members;
 use super::names::is_made_for;
 use super::observed::Observed;
 use super::place::{Place, Wanted, object_of};
@@ -44,13 +45,16 @@ pub(super) fn removal(observed: &Observed<'_>, wanted: &[Wanted]) -> Removal {
     let (Contact::Made(host), Contact::Made(plane)) = (observed.host, observed.plane) else {
         return Removal::default();
     };
+    let known = members::roster(observed.object, observed.members.neighbours, observed.members.plane.seen());
+    let is_known = |name: &str| known.iter().any(|target| target.name == name);
     let is_wanted = |place: Place, live: &Value| {
         let object = object_of(live);
         wanted.iter().any(|one| one.place == place && one.object.is_same(&object))
     };
     let unwanted = |place: Place, listed: &[Value], kinds: &[Kind]| {
-        // What was made for a member is the members' own affair.
-        let is_of_member = |live: &Value| live["metadata"]["labels"][label::KARMADA_MEMBER].is_string();
+        // What was made for a member is the members' own affair; of one that has left nobody else removes what is left.
+        let is_of_member =
+            |live: &Value| estimators::member(live).is_some_and(|name| place == Place::Plane || is_known(name));
         let gone = listed
             .iter()
             .filter(|live| is_made_for(live, observed.object) && !is_of_member(live) && !is_wanted(place, live));

@@ -37,7 +37,7 @@ fn version_unknown(object: &KarmadaDeployment) -> Option<Problem> {
 fn setting_unknown(object: &KarmadaDeployment) -> Option<Problem> {
     let (spec, release) = (&object.spec, Release::wanted(&object.spec)?);
     let of_all = spec.feature_gates.keys().map(|gate| ("spec".to_owned(), gate));
-    let of_each = Component::ALL.into_iter().filter(|component| component.is_of_karmada()).flat_map(|component| {
+    let of_each = Component::every().filter(|component| component.is_of_karmada()).flat_map(|component| {
         let gates = component.settings(spec).into_iter().flat_map(|settings| settings.feature_gates.keys());
         gates.map(move |gate| (format!("spec.{}", component.field()), gate))
     });
@@ -46,7 +46,7 @@ fn setting_unknown(object: &KarmadaDeployment) -> Option<Problem> {
         let message = format!("{field}.featureGates: Karmada {version} has no feature gate {gate}: take it out");
         return problem(Reason::SettingUnknown, message);
     }
-    let given = Component::ALL.into_iter().flat_map(|component| {
+    let given = Component::every().flat_map(|component| {
         let flags = component.settings(spec).into_iter().flat_map(|settings| settings.extra_args.keys());
         flags.map(move |flag| (component, flag.as_str()))
     });

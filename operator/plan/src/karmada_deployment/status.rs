@@ -7,10 +7,12 @@ use crds::names::{condition, kubeconfig_secret};
 use crds::references::LocalRef;
 use crds::{KarmadaDeploymentStatus, ObjectExt, Reason};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use serde_json::Value;
 
 use super::component::Component;
 use super::contact::Contact;
-use super::members::{counts, departure, members_ready};
+use super::estimators;
+use super::members::{counts, departure, members_ready, without_estimator};
 use super::observed::Observed;
 use super::place::{Place, Stage, Wanted};
 use super::progress::StageReport;
@@ -105,7 +107,8 @@ fn ready(parts: &[Statement; 5], found: &Found<'_>) -> Statement {
         None => {
             let upgrade = found.upgrade.and_then(|(outcome, _)| outcome.problem.as_ref());
             let upgrade = upgrade.map(|problem| format!("; {}", problem.message)).unwrap_or_default();
-            let message = format!("the plane works and all members are reached{}{upgrade}", departure(found.members));
+            let (estimators, departure) = (without_estimator(found.members), departure(found.members));
+            let message = format!("the plane works and all members are reached{estimators}{departure}{upgrade}");
             Statement::new(condition::READY, true, Reason::AllReady, cut(message))
         }
     }
@@ -180,7 +183,15 @@ fn api_server_ready(found: &Found<'_>) -> Statement {
 fn components_ready(observed: &Observed<'_>, found: &Found<'_>) -> Statement {
     let open = broken(found, |stage| stage > Stage::ApiServer);
     let problem = open.or_else(|| stopped(observed, found)).or_else(|| found.silent.clone());
-    stated(condition::COMPONENTS_READY, problem, "every component works, and its APIs and webhooks answer")
+    let well = "every component works, and its APIs and webhooks answer";
+    let spec = &observed.object.spec;
+    if problem.is_none() && spec.descheduler.is_some() && spec.estimator.is_none() {
+        let message = format!(
+            "{well}; karmada-descheduler moves nothing, since no estimator tells it which replicas cannot run: set spec.estimator: {{}}, or take spec.descheduler out"
+        );
+        return Statement::new(condition::COMPONENTS_READY, true, Reason::EstimatorsNotWanted, message);
+    }
+    stated(condition::COMPONENTS_READY, problem, well)
 }
 
 /// What an upgrade has stopped.
@@ -248,5 +259,21 @@ fn components(observed: &Observed<'_>, wanted: &[Wanted]) -> Vec<KarmadaComponen
             ready_replicas: i32::try_from(ready).unwrap_or(i32::MAX),
         })
     };
-    Component::ALL.into_iter().filter_map(shown).collect()
+    Component::ALL.into_iter().filter_map(shown).chain(shown_estimators(observed, &host.listed)).collect()
+}
+
+/// The estimators of all members in one row; none: there are none.
+fn shown_estimators(observed: &Observed<'_>, listed: &[Value]) -> Option<KarmadaComponentStatus> {
+    let all: Vec<&Value> = estimators::deployments(observed.object, listed).collect();
+    let sum = |pointer: &str| {
+        let number = |live: &&Value| live.pointer(pointer).and_then(Value::as_i64).unwrap_or_default();
+        i32::try_from(all.iter().map(number).sum::<i64>()).unwrap_or(i32::MAX)
+    };
+    let component = Component::Estimator;
+    (!all.is_empty()).then(|| KarmadaComponentStatus {
+        name: component.name().to_owned(),
+        version: observed.facts.versions.get(&component).cloned(),
+        replicas: sum("/spec/replicas"),
+        ready_replicas: sum("/status/readyReplicas"),
+    })
 }

@@ -2,6 +2,7 @@
 
 mod admission;
 mod deletion;
+mod estimators;
 mod fields;
 mod members;
 mod refusals;

@@ -20,7 +20,21 @@ pub(super) use state::{Due, Upgrade, find};
 
 use crds::KarmadaDeployment;
 
+use super::component::Component;
+use super::members::EstimatorDue;
 use super::observed::HostFacts;
+use super::release::Release;
+
+/// In which version estimators are now.
+pub fn estimators_due(object: &KarmadaDeployment, facts: &HostFacts) -> EstimatorDue {
+    let Some(release) = Release::wanted(&object.spec) else { return EstimatorDue::Later };
+    let component = Component::Estimator;
+    match find(object, facts).map_or(Due::Now, |upgrade| upgrade.due(object, component)) {
+        Due::Now => EstimatorDue::Now(component.version(&object.spec, release)),
+        Due::Kept(version) | Due::Stopped(version) => EstimatorDue::Kept(version),
+        Due::Later => EstimatorDue::Later,
+    }
+}
 
 /// Whether versions that run are not those that are wanted, so that it matters what the plane propagates.
 pub fn is_upgrading(object: &KarmadaDeployment, facts: &HostFacts) -> bool {

@@ -2,10 +2,10 @@
 
 use crds::KarmadaDeployment;
 use jiff::Timestamp;
-use plan::karmada_deployment::Material;
+use plan::karmada_deployment::members::{Basis, EstimatorDue};
+use plan::karmada_deployment::{HostSeen, Material};
 
 use super::super::inventory::Inventory;
-use crate::objects::Objects;
 use crate::pki::Pki;
 
 /// For whom members are looked at, and by what.
@@ -16,10 +16,22 @@ pub(in crate::karmada_deployment) struct Asked<'a> {
     pub material: &'a Material,
     /// Its authorities; none: they are not there.
     pub pki: Option<&'a Pki>,
-    /// The objects of the host; none: there is no contact.
-    pub on_host: Option<&'a Objects>,
+    /// The look at the host; none: there is no contact.
+    pub on_host: Option<&'a Inventory<'a>>,
+    /// What was seen there; none: it does not answer.
+    pub host: Option<&'a HostSeen>,
+    /// In which version estimators are.
+    pub estimators: EstimatorDue,
     /// The look at the plane; none: there is no kubeconfig.
     pub in_plane: Option<&'a Inventory<'a>>,
     /// The time.
     pub now: Timestamp,
+}
+
+impl<'a> Asked<'a> {
+    /// What follows from the plane for every member.
+    pub fn basis(&'a self) -> Basis<'a> {
+        let Self { object, material, host, estimators, .. } = self;
+        Basis { object, material, host: *host, estimators }
+    }
 }

@@ -7,7 +7,7 @@ use plan::karmada_deployment::Contact;
 use plan::karmada_deployment::members::{Act, Action, Place};
 
 use super::super::inventory::touched;
-use super::agent;
+use super::certificates;
 use super::observed::Members;
 use crate::context::Context;
 use crate::error::{Error, chain};
@@ -19,7 +19,7 @@ impl Members {
         &mut self,
         ctx: &Context,
         object: &KarmadaDeployment,
-        in_plane: Option<&Objects>,
+        places: &Places<'_>,
         action: &Action,
         now: Timestamp,
     ) {
@@ -27,9 +27,9 @@ impl Members {
         if self.members.get(member).is_none_or(|seen| seen.failure.is_some()) {
             return;
         }
-        let place = Places { in_member: self.objects.get(member), in_plane };
-        touched(ctx, object, act.place().and_then(|of| place.objects(of).ok()));
-        match done(ctx, object, &place, action, now).await {
+        let places = (self.objects.get(member), places);
+        touched(ctx, object, act.place().and_then(|of| objects(places, of).ok()));
+        match done(ctx, object, places, action, now).await {
             Ok(state) => self.see(member, act, state),
             Err(why) => {
                 tracing::warn!(namespace = object.namespace(), plane = object.name(), member, error = %why);
@@ -48,6 +48,7 @@ impl Members {
         };
         let states = match (place, &mut member.contact) {
             (Place::Plane, _) => &mut member.in_plane,
+            (Place::Host, _) => member.on_host.get_or_insert_default(),
             (Place::Member, Contact::Made(seen)) => &mut seen.states,
             (Place::Member, Contact::NotMade | Contact::Lost(_) | Contact::Forbidden(_)) => return,
         };
@@ -57,47 +58,51 @@ impl Members {
     }
 }
 
-/// Where objects are written.
-struct Places<'a> {
-    in_member: Option<&'a Objects>,
-    in_plane: Option<&'a Objects>,
+/// Where objects are written, beside the member.
+pub(in crate::karmada_deployment) struct Places<'a> {
+    pub in_plane: Option<&'a Objects>,
+    pub on_host: Option<&'a Objects>,
 }
 
-impl<'a> Places<'a> {
-    fn objects(&self, place: Place) -> Result<&'a Objects, String> {
-        let (objects, what) = match place {
-            Place::Member => (self.in_member, "the member"),
-            Place::Plane => (self.in_plane, "the plane"),
-        };
-        objects.ok_or_else(|| format!("there is nothing to reach {what} with"))
-    }
+/// The objects of the member, and of the other places.
+type Reached<'a> = (Option<&'a Objects>, &'a Places<'a>);
+
+fn objects<'a>((in_member, places): Reached<'a>, place: Place) -> Result<&'a Objects, String> {
+    let (objects, what) = match place {
+        Place::Member => (in_member, "the member"),
+        Place::Plane => (places.in_plane, "the plane"),
+        Place::Host => (places.on_host, "the host"),
+    };
+    objects.ok_or_else(|| format!("there is nothing to reach {what} with"))
 }
 
 /// Does it; how the object is then, of one that was applied. An error is what went wrong.
 async fn done(
     ctx: &Context,
     object: &KarmadaDeployment,
-    places: &Places<'_>,
+    places: Reached<'_>,
     action: &Action,
     now: Timestamp,
 ) -> Result<Option<State>, String> {
     let failed = |error: Error| chain(&error);
     let refused = |verb: &str, what: String, failure: Failure| format!("failed to {verb} {what}: {failure}");
     match &action.act {
-        Act::IssueCertificate(wanted) => {
-            agent::issue(ctx, object, &action.member, wanted, now).await.map_err(failed)?;
+        Act::IssueCertificate(leaf, wanted) => {
+            certificates::issue(ctx, object, &action.member, (*leaf, wanted), now).await.map_err(failed)?;
         }
-        Act::DeleteCertificate => agent::delete(ctx, object, &action.member).await.map_err(failed)?,
+        Act::DeleteCertificate(leaf) => {
+            certificates::delete(ctx, object, &action.member, *leaf).await.map_err(failed)?;
+        }
         Act::Apply { place, object, manifest, force, .. } => {
-            let applied = places.objects(*place)?.apply(object, &manifest.0, *force).await;
+            let applied = objects(places, *place)?.apply(object, &manifest.0, *force).await;
             return applied.map(Some).map_err(failed);
         }
         Act::Patch { place, object, patch } => {
-            let merged = places.objects(*place)?.merge(object, &patch.0).await;
+            let merged = objects(places, *place)?.merge(object, &patch.0).await;
             merged.map_err(|failure| refused("patch", object.to_string(), failure))?;
         }
         Act::Delete { place, deletion } => {
-            let deleted = places.objects(*place)?.delete(deletion).await;
+            let deleted = objects(places, *place)?.delete(deletion).await;
             deleted.map_err(|failure| refused("delete", deletion.object.to_string(), failure))?;
         }
     }

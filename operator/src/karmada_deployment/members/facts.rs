@@ -6,7 +6,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use crds::karmada_deployment::SyncMode;
 use plan::karmada_deployment::Files;
-use plan::karmada_deployment::members::{Facts, IMPERSONATOR, Target, token_secret};
+use plan::karmada_deployment::members::{ESTIMATOR_ACCOUNT, Facts, IMPERSONATOR, Target, token_secret};
 use plan::karmada_deployment::names::MEMBERS_NAMESPACE;
 use serde_json::Value;
 
@@ -23,21 +23,25 @@ pub(super) async fn facts(ctx: &Context, reached: &Reached, target: &Target, uid
     files.extend(authorities.map(|content| ("ca".to_owned(), content)));
     let mut token_accepted = None;
     if target.sync_mode == SyncMode::Push {
-        let token = token_of(listed, &token_secret(&target.name));
+        let token = token_of(listed, &token_secret(&target.name), Some(MEMBERS_NAMESPACE));
         if let Some(token) = &token {
             token_accepted = Some(try_token(ctx, reached, token).await);
         }
-        let tokens = [("token", token), ("impersonator", token_of(listed, IMPERSONATOR))];
+        let tokens = [("token", token), ("impersonator", token_of(listed, IMPERSONATOR, Some(MEMBERS_NAMESPACE)))];
         files.extend(tokens.into_iter().filter_map(|(name, token)| Some((name.to_owned(), token?))));
+    }
+    if let Some(token) = token_of(listed, ESTIMATOR_ACCOUNT, None) {
+        files.insert("estimator".to_owned(), token);
     }
     Facts { uid, server: reached.checked.server.clone(), files: Files(files), token_accepted }
 }
 
-/// The token that the member's controllers have put into a Secret of ours.
-fn token_of(listed: &[Value], name: &str) -> Option<Vec<u8>> {
+/// The token that the member's controllers have put into a Secret of ours, in this namespace or in whichever it is.
+fn token_of(listed: &[Value], name: &str, namespace: Option<&str>) -> Option<Vec<u8>> {
     let is_it = |live: &&Value| {
         let metadata = &live["metadata"];
-        live["kind"] == "Secret" && metadata["name"] == name && metadata["namespace"] == MEMBERS_NAMESPACE
+        let is_there = namespace.is_none_or(|namespace| metadata["namespace"] == namespace);
+        live["kind"] == "Secret" && metadata["name"] == name && is_there
     };
     let secret = listed.iter().find(is_it)?;
     STANDARD.decode(secret["data"]["token"].as_str()?).ok().filter(|token| !token.is_empty())

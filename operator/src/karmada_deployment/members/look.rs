@@ -6,7 +6,7 @@ use crds::cluster_addon::AppliedObject;
 use crds::karmada_deployment::{KarmadaMemberStatus, SyncMode};
 use crds::{KarmadaDeployment, ObjectExt};
 use plan::karmada_deployment::members::{
-    AgentCertificate, IMPERSONATOR, KINDS_OF_MEMBER, Member, MemberSeen, Place, PlaneSeen, Target, Wanted, Wish,
+    Certificates, IMPERSONATOR, KINDS_OF_MEMBER, Member, MemberSeen, Place, PlaneSeen, Target, Wanted, Wish,
     facts as known_facts, wanted,
 };
 use plan::karmada_deployment::{Contact, Manifest};
@@ -14,8 +14,8 @@ use serde_json::Value;
 use tokio::time::timeout;
 
 use super::super::inventory::{Inventory, NAMESPACE};
-use super::agent;
 use super::asked::Asked;
+use super::certificates;
 use super::facts::facts;
 use super::identity::cluster_uid;
 use super::reach::{Reached, reach};
@@ -44,7 +44,7 @@ struct Look<'a> {
     plane: Option<&'a PlaneSeen>,
     reached: &'a Reached,
     target: &'a Target,
-    agent: &'a AgentCertificate,
+    certificates: &'a Certificates,
 }
 
 /// Looks at it. `silent`: it is not asked, and this is what it said last.
@@ -55,14 +55,15 @@ pub(super) async fn look_at(
     target: Target,
     silent: Option<String>,
 ) -> Result<Looked, Error> {
-    let agent = agent::read(ctx, asked, &target).await?;
+    let certificates = certificates::read(ctx, asked, &target).await?;
     let mut looked = Looked {
         member: Member {
             target,
             contact: Contact::NotMade,
             kubeconfig: None,
             in_plane: Vec::new(),
-            agent,
+            on_host: None,
+            certificates,
             failure: None,
         },
         objects: None,
@@ -74,8 +75,8 @@ pub(super) async fn look_at(
         match reach(ctx, asked, &member.target).await? {
             Err(problem) => member.kubeconfig = Some(problem),
             Ok(reached) => {
-                let (reached_by, target, agent) = (&reached, &member.target, &member.agent);
-                let look = Look { ctx, asked, plane, reached: reached_by, target, agent };
+                let (reached_by, target, certificates) = (&reached, &member.target, &member.certificates);
+                let look = Look { ctx, asked, plane, reached: reached_by, target, certificates };
                 member.contact = match silent {
                     Some(why) => Contact::Lost(why),
                     None => look.contact().await,
@@ -85,12 +86,16 @@ pub(super) async fn look_at(
         }
     }
     if let (Some(plane), Some(inventory)) = (plane, asked.in_plane)
-        && let Some(facts) = known_facts(asked.object, &member.target, &member.contact, plane)
+        && let Some(facts) = known_facts(&asked.basis(), &member.target, &member.contact, plane)
     {
-        let wanted = wanted(asked.object, asked.material, &member.target, &facts, &member.agent, plane);
+        let wanted = wanted(&asked.basis(), &member.target, &facts, &member.certificates, plane);
         match inventory.states(&there(&wanted, Place::Plane)).await {
             Ok(states) => member.in_plane = states,
             Err(why) => looked.plane_lost = Some(why),
+        }
+        // A host that answers no more has been looked at before: nothing is known to differ there.
+        if let Some(host) = asked.on_host.filter(|_| asked.host.is_some()) {
+            member.on_host = host.states(&there(&wanted, Place::Host)).await.ok();
         }
     }
     Ok(looked)
@@ -130,7 +135,7 @@ impl Look<'_> {
         let facts = facts(ctx, reached, target, uid, &listed).await;
         let unknown = PlaneSeen::default();
         let plane = self.plane.unwrap_or(&unknown);
-        let wanted = wanted(asked.object, asked.material, target, &facts, self.agent, plane);
+        let wanted = wanted(&asked.basis(), target, &facts, self.certificates, plane);
         let states = inventory.states(&there(&wanted, Place::Member)).await?;
         let leaves = target.wish == Wish::Leave && target.sync_mode == SyncMode::Push;
         let impersonation = if leaves { impersonation(objects).await? } else { Vec::new() };

@@ -70,7 +70,11 @@ async fn somebody_elses_secret_in_the_place_of_an_agents_certificate_is_named_an
 
 /// A plane at rest that is watched, and the operator that has looked at it.
 async fn at_rest(members: &[(&str, &str)]) -> (World, Arc<Context>) {
-    let mut world = World::new().await;
+    rest(World::new().await, members).await
+}
+
+/// The same of this plane, with these members.
+pub(super) async fn rest(mut world: World, members: &[(&str, &str)]) -> (World, Arc<Context>) {
     for (name, mode) in members {
         world = world.with_member(name, mode);
     }

@@ -103,6 +103,12 @@ impl World {
         self.api.edit(KEY, |object| object["spec"]["version"] = json!(version));
     }
 
+    /// Its members have estimators.
+    pub fn with_estimators(self) -> Self {
+        self.api.edit(KEY, |object| object["spec"]["estimator"] = json!({}));
+        self
+    }
+
     /// Runs on a Cluster of its own.
     pub fn with_host(mut self) -> Self {
         let host = FakeApi::default();

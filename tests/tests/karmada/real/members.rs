@@ -20,16 +20,16 @@ use super::{CONTROLLERS, World};
 /// The namespace of the agent.
 const AGENTS: &str = "karmada-system";
 
-struct Member {
+pub(super) struct Member {
     name: &'static str,
-    client: Client,
+    pub(super) client: Client,
     _node: Node,
     _server: ApiServer,
 }
 
 impl Member {
     /// A cluster, and the Secret by which it is reached; its agent, if it gets one, runs.
-    async fn start(world: &World, name: &'static str, net: u8) -> Result<Self> {
+    pub(super) async fn start(world: &World, name: &'static str, net: u8) -> Result<Self> {
         let server = ApiServer::bare().await?;
         server.run_controllers(CONTROLLERS)?;
         let kubeconfig = server.checked_kubeconfig()?;
@@ -72,7 +72,7 @@ impl Member {
     }
 }
 
-fn objects(client: &Client, group: &str, version: &str, kind: &str) -> Api<DynamicObject> {
+pub(super) fn objects(client: &Client, group: &str, version: &str, kind: &str) -> Api<DynamicObject> {
     let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));
     Api::namespaced_with(client.clone(), "default", &resource)
 }
@@ -109,7 +109,7 @@ fn wanted(names: &[(&str, &str)]) -> Value {
     names.iter().map(member).collect()
 }
 
-async fn join(world: &World, members: &[Member], modes: &[&str]) -> Result<()> {
+pub(super) async fn join(world: &World, members: &[Member], modes: &[&str]) -> Result<()> {
     let names: Vec<(&str, &str)> = members.iter().map(|member| member.name).zip(modes.iter().copied()).collect();
     world.patch(json!({"spec": {"members": wanted(&names)}})).await?;
     let count = i32::try_from(members.len())?;

@@ -13,6 +13,9 @@ use kube::ResourceExt;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 
+/// Where an estimator is asked. Nobody can say at which address it listens, so there is room for one.
+const ESTIMATOR_PORT: u16 = 10352;
+
 /// A Pod that is there.
 #[derive(Clone, Debug)]
 pub struct Endpoint {
@@ -80,6 +83,10 @@ impl Services {
             for port in spec.ports.into_iter().flatten().filter(|_| is_new) {
                 let Some(IntOrString::Int(target)) = port.target_port else { continue };
                 let target = u16::try_from(target)?;
+                // An estimator listens at all addresses of this machine, that of its Service among them.
+                if target == ESTIMATOR_PORT {
+                    continue;
+                }
                 self.listen(IpAddr::from(address), u16::try_from(port.port)?, &selector, target).await?;
                 if let Some(node_port) = port.node_port {
                     self.listen(own_address()?, u16::try_from(node_port)?, &selector, target).await?;

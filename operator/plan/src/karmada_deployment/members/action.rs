@@ -5,6 +5,7 @@ use crds::karmada_deployment::KarmadaMemberStatus;
 
 use super::super::leaves::LeafWanted;
 use super::super::place::Manifest;
+use super::leaf::Leaf;
 use crate::Plan;
 use crate::cluster_addon::Deletion;
 
@@ -15,6 +16,8 @@ pub enum Place {
     Member,
     /// In the plane.
     Plane,
+    /// On the host of the plane.
+    Host,
 }
 
 /// What to do for a member.
@@ -29,11 +32,10 @@ pub struct Action {
 /// What is done.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Act {
-    /// Make this certificate, or keep one that still does, in the Secret `names::agent_secret` of the object's
-    /// namespace.
-    IssueCertificate(LeafWanted),
+    /// Make this certificate, or keep one that still does, in the Secret `Leaf::secret` of the object's namespace.
+    IssueCertificate(Leaf, LeafWanted),
     /// Delete that Secret.
-    DeleteCertificate,
+    DeleteCertificate(Leaf),
     /// Apply an object by server-side apply of `KARMADA_FIELD_MANAGER`.
     Apply {
         /// Where.
@@ -70,7 +72,7 @@ impl Act {
     /// Where an object is written or deleted; `None`: in the metadata cluster.
     pub fn place(&self) -> Option<Place> {
         match self {
-            Self::IssueCertificate(_) | Self::DeleteCertificate => None,
+            Self::IssueCertificate(..) | Self::DeleteCertificate(_) => None,
             Self::Apply { place, .. } | Self::Patch { place, .. } | Self::Delete { place, .. } => Some(*place),
         }
     }

@@ -16,7 +16,7 @@ use crate::message::count;
 /// The name of an agent's Deployment, and of its image.
 pub(super) const AGENT: &str = "karmada-agent";
 /// How many follow at once, where `spec.autoJoin` does not say.
-const AT_ONCE: usize = 5;
+pub(super) const AT_ONCE: usize = 5;
 
 /// The version that agents are to have now, without `v`: that of a plane that is whole, until an upgrade of it has
 /// come to them.

@@ -11,6 +11,7 @@ use super::super::removal::Kind;
 use super::action::{Act, Place};
 use super::cluster::{deletion, release};
 use super::context::{Context, Outcome};
+use super::leaf::Leaf;
 use super::observed::{PlaneSeen, is_of};
 use super::push::IMPERSONATOR;
 use crate::message::count;
@@ -42,7 +43,7 @@ pub(super) struct Cleaning<'a> {
     pub left: Vec<&'a Value>,
 }
 
-fn by_kind<'a>(place: Place, left: Vec<&'a Value>, kinds: &[Kind]) -> Cleaning<'a> {
+pub(super) fn by_kind<'a>(place: Place, left: Vec<&'a Value>, kinds: &[Kind]) -> Cleaning<'a> {
     let is_of = |live: &Value, kind: &Kind| {
         let object = object_of(live);
         object.group == kind.0 && object.kind == kind.2
@@ -90,8 +91,8 @@ pub(super) fn clean(context: &Context<'_>, plane: &PlaneSeen) -> Outcome {
     let mut made_for = plane.made_for(context.observed.object, &context.target.name);
     made_for.retain(|live| works == 0 || live["kind"] != "Namespace");
     let Cleaning { mut acts, left } = by_kind(Place::Plane, made_for, &KINDS_OF_PLANE);
-    if context.member.is_some_and(|member| member.agent.files.is_some()) {
-        acts.push(Act::DeleteCertificate);
+    if context.member.is_some_and(|member| member.certificates.agent.files.is_some()) {
+        acts.push(Act::DeleteCertificate(Leaf::Agent));
     }
     let cluster = context.cluster();
     if left.is_empty() {

@@ -7,14 +7,15 @@ use base64::engine::general_purpose::STANDARD;
 use crds::commands;
 use crds::karmada_deployment::{KarmadaMemberPhase, KarmadaMemberStatus, SyncMode};
 use crds::names::annotation;
-use crds::{KarmadaDeployment, ObjectExt, Reason};
+use crds::{ObjectExt, Reason};
 use serde_json::Value;
 
 use super::super::contact::Contact;
 use super::super::material::Files;
 use super::action::Act;
 use super::cluster::impersonator_secret;
-use super::observed::{Facts, Member, MemberSeen, Observed, PlaneSeen};
+use super::estimator::on_host;
+use super::observed::{Basis, Facts, Member, MemberSeen, Observed, PlaneSeen};
 use super::target::{Target, Wish, has_begun};
 use crate::addon::Problem;
 use crate::message::quote;
@@ -139,14 +140,10 @@ impl<'a> Context<'a> {
     }
 }
 
-/// What a member is, and how Karmada is to reach it: as it says itself; of one that does not answer as the plane has
-/// it, so that what is put back there is what was. `None`: nobody knows.
-pub fn facts(
-    object: &KarmadaDeployment,
-    target: &Target,
-    contact: &Contact<MemberSeen>,
-    plane: &PlaneSeen,
-) -> Option<Facts> {
+/// What a member is, and how Karmada is to reach it: as it says itself; of one that does not answer as the plane
+/// and the host have it, so that what is put back there is what was. `None`: nobody knows.
+pub fn facts(basis: &Basis<'_>, target: &Target, contact: &Contact<MemberSeen>, plane: &PlaneSeen) -> Option<Facts> {
+    let object = basis.object;
     if let Some(seen) = contact.seen() {
         return Some(seen.facts.clone());
     }
@@ -157,7 +154,12 @@ pub fn facts(
         let is_it = |live: &&&Value| live["kind"] == "Secret" && live["metadata"]["name"] == secret;
         decoded(&made_for.iter().find(is_it)?["data"][key])
     };
-    let mut files = BTreeMap::new();
+    // What its estimator was given is on the host.
+    let on_host =
+        |key: &str| decoded(&on_host(basis, &target.name).find(|live| live["kind"] == "Secret")?["data"][key]);
+    let entries = [("ca", on_host("member.ca.crt")), ("estimator", on_host("member.token"))];
+    let mut files: BTreeMap<String, Vec<u8>> =
+        entries.into_iter().filter_map(|(name, content)| Some((name.to_owned(), content?))).collect();
     if target.sync_mode == SyncMode::Push {
         let impersonator = impersonator_secret(&target.name);
         let entries = [

@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use super::super::contact::Contact;
 use super::super::names::is_made_for;
+use super::super::place::Hold;
 use super::action::{Act, Place};
 use super::context::{Context, facts};
 use super::credentials::note_change;
@@ -22,6 +23,8 @@ pub(super) struct Difference {
     pub acts: Vec<Act>,
     /// What somebody has to do something about.
     pub problem: Option<Problem>,
+    /// The same of its estimator, which nothing else waits for.
+    pub estimator: (Vec<Act>, Option<Problem>),
     /// The first stage of which something is not there.
     pub missing: Option<Stage>,
 }
@@ -30,11 +33,12 @@ pub(super) struct Difference {
 /// does not answer nothing is known to differ.
 pub(super) fn difference(context: &Context<'_>, wanted: &[Wanted]) -> Difference {
     let mut found = Difference::default();
-    let (mut in_member, mut in_plane) = (0, 0);
+    let (mut in_member, mut in_plane, mut on_host) = (0, 0, 0);
     for one in wanted {
         let (index, states) = match one.place {
             Place::Member => (&mut in_member, context.seen.map(|seen| seen.states.as_slice())),
             Place::Plane => (&mut in_plane, context.member.map(|member| member.in_plane.as_slice())),
+            Place::Host => (&mut on_host, context.member.and_then(|member| member.on_host.as_deref())),
         };
         let at = *index;
         *index += 1;
@@ -45,18 +49,23 @@ pub(super) fn difference(context: &Context<'_>, wanted: &[Wanted]) -> Difference
         if !is_there {
             found.missing.get_or_insert(one.stage);
         }
+        let (acts, kept) = match one.stage {
+            Stage::Estimator => (&mut found.estimator.0, &mut found.estimator.1),
+            _ => (&mut found.acts, &mut found.problem),
+        };
         match fate(context, one, state) {
             Fate::Settled => {}
             Fate::Apply if waits && !is_there => {}
+            Fate::Apply if is_there && one.hold == Hold::Kept => {}
             Fate::Apply => {
                 let mut manifest = Box::new(one.manifest.clone());
                 if let (Place::Plane, State::There { live, .. }) = (one.place, state) {
                     note_change(&mut manifest.0, live, context.observed.now);
                 }
                 let (place, object) = (one.place, one.object.clone());
-                found.acts.push(Act::Apply { place, index: at, object, manifest, force: is_there });
+                acts.push(Act::Apply { place, index: at, object, manifest, force: is_there });
             }
-            Fate::Problem(problem) => drop(found.problem.get_or_insert(problem)),
+            Fate::Problem(problem) => drop(kept.get_or_insert(problem)),
         }
     }
     found
@@ -79,6 +88,7 @@ fn fate(context: &Context<'_>, wanted: &Wanted, state: &State) -> Fate {
     {
         return match object.kind == "Namespace" {
             true => Fate::Settled,
+            false if wanted.stage == Stage::Estimator => problem(Reason::ObjectTaken, taken_from_estimator(wanted)),
             false => problem(Reason::MemberTaken, taken(wanted, live)),
         };
     }
@@ -104,6 +114,7 @@ fn place(place: Place) -> &'static str {
     match place {
         Place::Member => "in the member",
         Place::Plane => "in the plane",
+        Place::Host => "on the host",
     }
 }
 
@@ -117,12 +128,20 @@ fn taken(wanted: &Wanted, live: &Value) -> String {
     )
 }
 
+fn taken_from_estimator(wanted: &Wanted) -> String {
+    let (object, place) = (&wanted.object, place(wanted.place));
+    format!(
+        "its estimator: {object} is {place} and was not made for this plane: delete it, or set estimator.enabled to false"
+    )
+}
+
 /// What is wanted of a member now; `None`: nobody knows what it is.
 pub(super) fn wanted_now(context: &Context<'_>, plane: &PlaneSeen) -> Option<Vec<Wanted>> {
     let (observed, target) = (context.observed, context.target);
     let unseen = Contact::NotMade;
     let contact = context.member.map_or(&unseen, |member| &member.contact);
-    let facts = facts(observed.object, target, contact, plane)?;
-    let agent = context.member.map(|member| member.agent.clone()).unwrap_or_default();
-    Some(wanted(observed.object, observed.material, target, &facts, &agent, plane))
+    let basis = observed.basis();
+    let facts = facts(&basis, target, contact, plane)?;
+    let certificates = context.member.map(|member| member.certificates.clone()).unwrap_or_default();
+    Some(wanted(&basis, target, &facts, &certificates, plane))
 }

@@ -7,11 +7,12 @@ use serde_json::Value;
 
 use super::action::{Act, Place};
 use super::context::{Context, Outcome};
-use super::difference::{difference, wanted_now};
+use super::difference::{Difference, difference, wanted_now};
+use super::leaf::Leaf;
 use super::manifest::{Stage, Wanted};
 use super::observed::PlaneSeen;
 use super::target::Wish;
-use super::{cluster, pull, taints, taken};
+use super::{cluster, estimator_state, pull, taints, taken};
 use crate::addon::Problem;
 use crate::cluster_addon::State;
 use crate::cluster_addon::health::{Health, health};
@@ -64,9 +65,11 @@ fn go_on(context: &Context<'_>) -> Outcome {
         outcome.acts.extend(cluster::release(cluster));
         return outcome;
     }
-    if context.target.sync_mode == SyncMode::Pull && context.member.is_some_and(|member| member.agent.is_due) {
+    if context.target.sync_mode == SyncMode::Pull
+        && context.member.is_some_and(|member| member.certificates.agent.is_due)
+    {
         let mut outcome = context.outcome(held(context), Reason::JoiningMember, "issuing the certificate of its agent");
-        outcome.acts.push(Act::IssueCertificate(pull::leaf(&context.target.name)));
+        outcome.acts.push(Act::IssueCertificate(Leaf::Agent, pull::leaf(&context.target.name)));
         return outcome;
     }
     let Some(wanted) = wanted_now(context, plane) else {
@@ -81,8 +84,23 @@ fn held(context: &Context<'_>) -> Phase {
     if context.has_joined() { Phase::Lost } else { Phase::Joining }
 }
 
+/// Its estimator comes last, whatever becomes of that.
 fn apply(context: &Context<'_>, plane: &PlaneSeen, wanted: &[Wanted]) -> Outcome {
-    let found = difference(context, wanted);
+    let mut found = difference(context, wanted);
+    let (own, problem) = std::mem::take(&mut found.estimator);
+    let mut outcome = apply_join(context, plane, wanted, found);
+    if outcome.problem.reason == Reason::MemberTaken {
+        return outcome;
+    }
+    let (told, acts) = estimator_state::look(context, problem);
+    outcome.acts.extend(own.into_iter().chain(acts));
+    if let Some(Problem { reason, message }) = told.filter(|_| outcome.problem.reason == Reason::AllReady) {
+        outcome.problem = Problem { reason, message: format!("Karmada reaches it; {message}") };
+    }
+    outcome
+}
+
+fn apply_join(context: &Context<'_>, plane: &PlaneSeen, wanted: &[Wanted], found: Difference) -> Outcome {
     let mut outcome = told(context, plane, wanted);
     (outcome.acts, outcome.is_joined) = (found.acts, is_ready(context));
     if let Some(problem) = refused(context) {

@@ -8,13 +8,13 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::action::{Act, Place};
-use super::cleaning::{self, clean};
+use super::cleaning::{self, Cleaning, clean};
 use super::cluster::{deletion, is_held_by_others, is_ready, is_terminating, patch_of, readiness, released};
 use super::context::{Context, Outcome};
 use super::difference::{difference, wanted_now};
 use super::observed::PlaneSeen;
 use super::target::ReachedBy;
-use super::{auto_join, push};
+use super::{auto_join, estimator_state, push};
 use crate::message::count;
 
 /// How long an agent that the operator does not reach must have been silent, in seconds: by then no request of it is
@@ -50,7 +50,21 @@ fn is_going(context: &Context<'_>) -> bool {
     }
 }
 
+/// Its estimator goes at once, also that of one that is dead.
 pub(super) fn leave(context: &Context<'_>) -> Outcome {
+    let mut outcome = go_on(context);
+    if outcome.is_leaving {
+        let Cleaning { acts, left } = estimator_state::on_the_host(context);
+        if outcome.is_gone && !(acts.is_empty() && left.is_empty()) {
+            outcome.is_gone = false;
+            outcome.problem.message = "removing its estimator".to_owned();
+        }
+        outcome.acts.splice(0..0, acts);
+    }
+    outcome
+}
+
+fn go_on(context: &Context<'_>) -> Outcome {
     let is_new = !context.is_leaving();
     if is_new && !context.may_begin {
         let message = "it leaves once others have, as many as may join or leave at once";

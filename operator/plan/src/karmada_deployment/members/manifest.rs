@@ -6,7 +6,7 @@ use crds::names::label;
 use serde_json::{Value, json};
 
 use super::super::names;
-use super::super::place::{Manifest, object_of};
+use super::super::place::{Hold, Manifest, object_of};
 use super::action::Place;
 use super::target::Target;
 
@@ -21,6 +21,8 @@ pub enum Stage {
     Cluster,
     /// The agent in the member (Pull).
     Agent,
+    /// The estimator on the host, and what it is in the member: nothing else waits for it.
+    Estimator,
 }
 
 /// An object that is wanted.
@@ -28,6 +30,8 @@ pub enum Stage {
 pub struct Wanted {
     /// When it is applied.
     pub stage: Stage,
+    /// Whether the plane's upgrade lets it be applied.
+    pub hold: Hold,
     /// Where.
     pub place: Place,
     /// Which object.
@@ -38,7 +42,12 @@ pub struct Wanted {
 
 impl Wanted {
     pub(super) fn new(stage: Stage, place: Place, manifest: Value) -> Self {
-        Self { stage, place, object: object_of(&manifest), manifest: Manifest(manifest) }
+        Self { stage, hold: Hold::Free, place, object: object_of(&manifest), manifest: Manifest(manifest) }
+    }
+
+    /// The same, held.
+    pub(super) fn held(self, hold: Hold) -> Self {
+        Self { hold, ..self }
     }
 }
 
@@ -61,6 +70,14 @@ pub(super) fn metadata(object: &KarmadaDeployment, target: &Target, name: &str, 
 /// A namespace of a member. It is found there or made, and stays.
 pub(super) fn namespace(object: &KarmadaDeployment, target: &Target, name: &str) -> Value {
     json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": metadata(object, target, name, None) })
+}
+
+/// A ServiceAccount, and a Secret that its token is put into and stays in.
+pub(super) fn account(object: &KarmadaDeployment, target: &Target, (name, namespace): (&str, &str)) -> [Value; 2] {
+    let metadata = metadata(object, target, name, Some(namespace));
+    let mut token = json!({ "apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/service-account-token", "metadata": metadata });
+    token["metadata"]["annotations"] = json!({ "kubernetes.io/service-account.name": name });
+    [json!({ "apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata }), token]
 }
 
 /// A role over all namespaces, or over one, and whom it is bound to.

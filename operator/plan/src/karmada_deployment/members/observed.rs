@@ -8,8 +8,10 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::super::contact::Contact;
+use super::super::host_seen::HostSeen;
 use super::super::material::{Files, Material};
 use super::super::names::is_made_for;
+use super::leaf::Certificates;
 use super::target::Target;
 use crate::addon::Problem;
 use crate::cluster_addon::State;
@@ -25,6 +27,8 @@ pub struct Seen<'a> {
     pub plane: &'a Contact<PlaneSeen>,
     /// What was seen of each of `roster()`, by name.
     pub members: &'a BTreeMap<String, Member>,
+    /// In which version their estimators are, by `estimators_due`.
+    pub estimators: &'a EstimatorDue,
 }
 
 /// What the planner of members looks at.
@@ -37,8 +41,42 @@ pub struct Observed<'a> {
     pub others: &'a [&'a KarmadaDeployment],
     /// What is secret: the plane's authorities go to agents, and so do Secrets with which images are pulled.
     pub material: &'a Material,
+    /// What was seen on the host; `None`: it does not answer.
+    pub host: Option<&'a HostSeen>,
     /// What was seen of members.
     pub seen: Seen<'a>,
+}
+
+impl<'a> Observed<'a> {
+    /// What follows from the plane for every member.
+    pub(super) fn basis(&self) -> Basis<'a> {
+        let Self { object, material, host, seen, .. } = *self;
+        Basis { object, material, host, estimators: seen.estimators }
+    }
+}
+
+/// What follows from the plane for every member.
+#[derive(Clone, Copy)]
+pub struct Basis<'a> {
+    /// The KarmadaDeployment.
+    pub object: &'a KarmadaDeployment,
+    /// What is secret of it.
+    pub material: &'a Material,
+    /// What was seen on the host; `None`: it does not answer.
+    pub host: Option<&'a HostSeen>,
+    /// In which version estimators are.
+    pub estimators: &'a EstimatorDue,
+}
+
+/// In which version estimators are, as the plane's upgrade has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum EstimatorDue {
+    /// In this one.
+    Now(String),
+    /// They stay as they are; one that is gone comes back in this version.
+    Kept(String),
+    /// They come later.
+    Later,
 }
 
 /// Objects of the KarmadaDeployment's namespace: all of them.
@@ -115,19 +153,13 @@ pub struct Member {
     pub kubeconfig: Option<Problem>,
     /// How each object of `wanted()` is whose place is the plane, in their order, as a dry run says.
     pub in_plane: Vec<State>,
-    /// The certificate of its agent, of Pull members only.
-    pub agent: AgentCertificate,
+    /// How each object of `wanted()` is whose place is the host, in their order, as a dry run says; `None`: the host
+    /// does not answer.
+    pub on_host: Option<Vec<State>>,
+    /// Its certificates.
+    pub certificates: Certificates,
     /// Why the last act for it failed, in this pass; what was to follow was not done. `None`: none has.
     pub failure: Option<String>,
-}
-
-/// The certificate of an agent, in the Secret `names::agent_secret`.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct AgentCertificate {
-    /// `agent.crt` and `agent.key`; `None`: the Secret is not there.
-    pub files: Option<Files>,
-    /// Whether it is missing, is not what `pull::leaf` wants, or is to be renewed.
-    pub is_due: bool,
 }
 
 /// What was seen in a member.
@@ -154,6 +186,7 @@ pub struct Facts {
     pub server: String,
     /// `token` and `impersonator` are those of the Secrets `push::token_secret` and `push::IMPERSONATOR` in the member,
     /// once its token controller has filled them; `ca` the authorities of the kubeconfig. Of Pull members only `ca`.
+    /// `estimator` is the token of the Secret `estimator::ACCOUNT`, of both.
     pub files: Files,
     /// What `GET /readyz` with that token and these authorities was answered; `None`: there is no token yet.
     pub token_accepted: Option<Result<(), String>>,

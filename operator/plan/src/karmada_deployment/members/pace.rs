@@ -7,6 +7,7 @@ use crds::karmada_deployment::KarmadaMemberPhase as Phase;
 use crds::names::condition;
 use crds::{Conditions, Reason};
 
+use super::action::Act;
 use super::context::{Context, Outcome};
 use super::observed::{Member, Observed};
 use super::target::{Target, Wish, has_begun, known};
@@ -67,6 +68,8 @@ pub(super) fn look_again(context: &Context<'_>, outcome: &Outcome, has_failed: b
     let waits = reason.is_warning() || reason == Reason::Paused || outcome.phase == Phase::Waiting;
     Next::after_seconds(match () {
         () if has_failed && !has_failed_before => RETRY_SECONDS,
+        // Nobody says when a Secret beside the object has changed.
+        () if outcome.acts.iter().any(|act| matches!(act, Act::IssueCertificate(..))) && !has_failed => GO_ON_SECONDS,
         () if has_failed || outcome.is_joined || waits || is_slow => RESYNC_SECONDS,
         () if !outcome.acts.is_empty() => GO_ON_SECONDS,
         () => LOOK_AGAIN_SECONDS,

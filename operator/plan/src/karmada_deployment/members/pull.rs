@@ -13,14 +13,15 @@ use super::super::names::{MEMBERS_NAMESPACE, PLANE_NAMESPACE};
 use super::action::Place;
 use super::agents::{AGENT, version};
 use super::cluster::cluster;
+use super::leaf::Certificate;
 use super::manifest::{Stage, Wanted, all_rights, metadata, namespace, role};
-use super::observed::{AgentCertificate, Facts};
+use super::observed::Facts;
 use super::target::Target;
 use crate::naming::short_hash;
 use crate::rotation::Subject;
 
 /// The namespace of the agent in the member. The name is Karmada's.
-const AGENT_NAMESPACE: &str = "karmada-system";
+pub(super) const AGENT_NAMESPACE: &str = "karmada-system";
 const ACCOUNT: &str = "karmada-agent-sa";
 /// The Secret with the agent's kubeconfig, and its key.
 const KUBECONFIG: &str = "karmada-kubeconfig";
@@ -28,7 +29,7 @@ const HEALTH_PORT: u16 = 10357;
 const METRICS_PORT: u16 = 8080;
 
 /// The certificate of a member's agent.
-pub fn leaf(member: &str) -> LeafWanted {
+pub(super) fn leaf(member: &str) -> LeafWanted {
     LeafWanted {
         stem: "agent".to_owned(),
         signer: Subject::Ca,
@@ -54,7 +55,7 @@ pub(super) fn wanted(
     material: &Material,
     target: &Target,
     facts: &Facts,
-    agent: &AgentCertificate,
+    agent: &Certificate,
 ) -> Vec<Wanted> {
     let mut wanted: Vec<Wanted> =
         rights(object, target).into_iter().map(|manifest| Wanted::new(Stage::Access, Place::Plane, manifest)).collect();
@@ -108,7 +109,7 @@ fn rights(object: &KarmadaDeployment, target: &Target) -> Vec<Value> {
 }
 
 /// The agent's kubeconfig; `None`: its certificate or the plane's endpoint is not there yet. JSON is YAML.
-fn kubeconfig(object: &KarmadaDeployment, material: &Material, agent: &AgentCertificate) -> Option<String> {
+fn kubeconfig(object: &KarmadaDeployment, material: &Material, agent: &Certificate) -> Option<String> {
     let server = object.status.as_ref()?.endpoint.as_ref()?;
     let files = agent.files.as_ref()?;
     let file = |name: &str| files.get(name).map(|content| STANDARD.encode(content));

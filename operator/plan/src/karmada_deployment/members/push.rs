@@ -9,7 +9,7 @@ use super::super::names::MEMBERS_NAMESPACE;
 use super::action::Place;
 use super::cluster::{cluster as member_cluster, impersonator_secret};
 use super::credentials::keep_change;
-use super::manifest::{Stage, Wanted, all_rights, metadata, namespace, role};
+use super::manifest::{Stage, Wanted, account, all_rights, metadata, namespace, role};
 use super::observed::{Facts, PlaneSeen};
 use super::target::Target;
 
@@ -27,8 +27,8 @@ pub fn token_secret(member: &str) -> String {
 pub(super) fn wanted(object: &KarmadaDeployment, target: &Target, facts: &Facts, plane: &PlaneSeen) -> Vec<Wanted> {
     let own = token_secret(&target.name);
     let mut access = vec![namespace(object, target, MEMBERS_NAMESPACE)];
-    access.extend(account(object, target, IMPERSONATOR));
-    access.extend(account(object, target, &own));
+    access.extend(account(object, target, (IMPERSONATOR, MEMBERS_NAMESPACE)));
+    access.extend(account(object, target, (&own, MEMBERS_NAMESPACE)));
     let name = format!("karmada-controller-manager:{own}");
     let subject = json!({ "kind": "ServiceAccount", "name": own, "namespace": MEMBERS_NAMESPACE });
     access.extend(role(object, target, (&name, None), all_rights(), subject));
@@ -47,14 +47,6 @@ pub(super) fn wanted(object: &KarmadaDeployment, target: &Target, facts: &Facts,
         wanted.push(Wanted::new(Stage::Cluster, Place::Plane, member_cluster(object, target, facts)));
     }
     wanted
-}
-
-/// A ServiceAccount, and a Secret that its token is put into and stays in.
-fn account(object: &KarmadaDeployment, target: &Target, name: &str) -> [Value; 2] {
-    let metadata = metadata(object, target, name, Some(MEMBERS_NAMESPACE));
-    let mut token = json!({ "apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/service-account-token", "metadata": metadata });
-    token["metadata"]["annotations"] = json!({ "kubernetes.io/service-account.name": name });
-    [json!({ "apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata }), token]
 }
 
 /// A Secret in the plane, which goes with its Cluster.

@@ -5,7 +5,7 @@ use crds::conditions::Statement;
 use crds::karmada_deployment::{KarmadaMemberPhase as Phase, KarmadaMemberStatus, MemberCounts};
 use crds::names::condition;
 
-use crate::message::cut;
+use crate::message::{count, cut};
 
 /// `MembersReady`: all that are wanted are reached.
 pub(in super::super) fn members_ready(members: &[KarmadaMemberStatus]) -> Statement {
@@ -18,7 +18,8 @@ pub(in super::super) fn members_ready(members: &[KarmadaMemberStatus]) -> Statem
     let missing: Vec<&KarmadaMemberStatus> =
         members.iter().filter(|member| is_wanted(member) && member.phase != Phase::Joined).collect();
     let Some(first) = first_to_tell(missing.iter().copied()) else {
-        return Statement::new(type_, true, Reason::AllReady, cut(format!("{reached}{departure}")));
+        let estimators = without_estimator(members);
+        return Statement::new(type_, true, Reason::AllReady, cut(format!("{reached}{estimators}{departure}")));
     };
     let more = missing.len().saturating_sub(1);
     let more = if more > 0 { format!(" (and {more} more)") } else { String::new() };
@@ -39,6 +40,19 @@ pub(in super::super) fn counts(members: &[KarmadaMemberStatus]) -> MemberCounts 
 pub(in super::super) fn departure(members: &[KarmadaMemberStatus]) -> String {
     let leaving = members.iter().filter(|member| member.phase == Phase::Leaving);
     first_to_tell(leaving).map(|member| format!("; {} leaves: {}", member.name, member.message)).unwrap_or_default()
+}
+
+/// The members whose estimator does not work, as the end of a sentence; empty: there are none. The scheduler estimates
+/// by the sum of their Nodes: they are reached, and the plane works.
+pub(in super::super) fn without_estimator(members: &[KarmadaMemberStatus]) -> String {
+    let is_without = |member: &&KarmadaMemberStatus| {
+        let reasons = [Reason::EstimatorNotReady, Reason::EstimatorNameTooLong];
+        member.phase == Phase::Joined && Reason::among(&member.reason, &reasons)
+    };
+    let mut without = members.iter().filter(is_without);
+    let Some(first) = without.next() else { return String::new() };
+    let without = count(1 + without.count(), "member");
+    format!("; {without} without an estimator that works: {}: {}", first.name, first.message)
 }
 
 /// The one that is shown for all: the first that waits for somebody, or else the first.

@@ -2,6 +2,7 @@
 
 mod agents;
 mod auto_join;
+mod estimators;
 mod simulation;
 pub mod world;
 

@@ -1,33 +1,40 @@
-//! What is wanted of a member, in it and in the plane, in the order in which it is applied.
+//! What is wanted of a member, in it, in the plane, and on the host, in the order in which it is applied.
 
+use crds::KarmadaDeployment;
 use crds::karmada_deployment::SyncMode;
-use crds::{KarmadaDeployment, ObjectExt};
 
-use super::super::material::Material;
+use super::super::leaves::LeafWanted;
+use super::leaf::{Certificates, Leaf};
 use super::manifest::Wanted;
-use super::observed::{AgentCertificate, Facts, PlaneSeen};
+use super::observed::{Basis, Facts, PlaneSeen};
 use super::target::Target;
-use super::{pull, push};
+use super::{estimator, pull, push};
 
 /// The objects of a member; those that need what is not there yet (a token, a certificate) are left out.
 /// `plane`: what was seen there; a Cluster that was made anew owns the Secrets anew.
 pub fn wanted(
-    object: &KarmadaDeployment,
-    material: &Material,
+    basis: &Basis<'_>,
     target: &Target,
     facts: &Facts,
-    agent: &AgentCertificate,
+    certificates: &Certificates,
     plane: &PlaneSeen,
 ) -> Vec<Wanted> {
     let mut wanted = match target.sync_mode {
-        SyncMode::Push => push::wanted(object, target, facts, plane),
-        SyncMode::Pull => pull::wanted(object, material, target, facts, agent),
+        SyncMode::Push => push::wanted(basis.object, target, facts, plane),
+        SyncMode::Pull => pull::wanted(basis.object, basis.material, target, facts, &certificates.agent),
     };
+    // The namespace of a Pull member's is that of its agent.
+    if target.sync_mode == SyncMode::Push || certificates.agent.files.is_some() {
+        wanted.extend(estimator::wanted(basis, target, facts, &certificates.estimator));
+    }
     wanted.sort_by_key(|one| one.stage);
     wanted
 }
 
-/// Name of the Secret with the certificate of a member's agent, in the object's namespace.
-pub fn agent_secret(object: &KarmadaDeployment, member: &str) -> String {
-    format!("{}-agent-{member}", object.name())
+/// The certificate that is wanted for a member.
+pub fn leaf_wanted(object: &KarmadaDeployment, leaf: Leaf, member: &str) -> LeafWanted {
+    match leaf {
+        Leaf::Agent => pull::leaf(member),
+        Leaf::Estimator => estimator::leaf(object, member),
+    }
 }

@@ -109,6 +109,8 @@ fn what_is_sensible_is_admitted() {
         "autoJoin: {selector: {}, rules: [{whenLabels: {network: private}, syncMode: pull}, {syncMode: push}]}, unjoinPolicy: Preserve",
         "etcd: {local: {replicas: 5, storage: {size: 20Gi}, resources: {limits: {memory: 1.5Gi}}}}, certificates: {validityDays: 90}",
         "upgrade: {approval: Manual, ignore: [Health, Members]}",
+        "estimator: {replicas: 2, version: 1.18.0, featureGates: {ResourceQuotaEstimate: true}, extraArgs: {parallelism: '8'}}, members: [{name: m1, syncMode: push, clusterRef: {name: a}, estimator: {enabled: true}}]",
+        "members: [{name: m1, syncMode: push, clusterRef: {name: a}, estimator: {enabled: false}}]",
         "webhook: {affinity: {nodeAffinity: {}}, tolerations: [{operator: Exists}], labels: {a: b}, annotations: {c: d}}",
     ] {
         assert_eq!(wrong(&object(spec), None), Vec::<String>::new(), "{spec}");
@@ -134,6 +136,14 @@ fn what_one_object_can_tell_is_refused_with_a_message_that_names_it() {
     refused("scheduler: {extraArgs: {kubeconfig: x}}", "extraArgs may not have a flag");
     refused("scheduler: {extraArgs: {'--v': '4'}}", "a flag's name is");
     refused("scheduler: {version: 1.17.5}", "scheduler.version: it must be of the minor version");
+    refused("estimator: {version: 1.17.5}", "estimator.version: it must be of the minor version");
+    refused("estimator: {extraArgs: {cluster-name: x}}", "extraArgs may not have a flag");
+    refused("estimator: {extraArgs: {grpc-client-ca-file: x}}", "extraArgs may not have a flag");
+    refused("scheduler: {extraArgs: {insecure-skip-estimator-verify: 'true'}}", "extraArgs may not have a flag");
+    refused(
+        "members: [{name: m1, syncMode: push, clusterRef: {name: a}, estimator: {}}]",
+        "members[].estimator.enabled: true needs spec.estimator",
+    );
     refused("webhook: {version: 1.18.1}", "webhook.version: it follows");
     refused("search: {featureGates: {Failover: true}}", "search.featureGates: this program has none");
     refused("featureGates: {failover: true}", "a feature gate's name is");
@@ -181,7 +191,7 @@ fn what_cannot_be_changed_is_not() {
 #[test]
 fn every_flag_of_ours_is_refused_in_extra_args() {
     use super::super::Component;
-    let world = super::world::settled("descheduler: {}, search: {}, metricsAdapter: {}");
+    let world = super::world::settled("estimator: {}, descheduler: {}, search: {}, metricsAdapter: {}");
     let schema = schema();
     for component in Component::ALL {
         let kind = if component == Component::Etcd { "StatefulSet" } else { "Deployment" };

@@ -6,7 +6,7 @@ use crds::karmada_deployment::UpgradeStep;
 
 use super::super::component::Component;
 use super::super::contact::Contact;
-use super::super::members::agents;
+use super::super::members::{agents, estimators};
 use super::preflight::Scene;
 use super::state::Upgrade;
 use super::{approval, route, text};
@@ -25,6 +25,10 @@ fn deeper(scene: &Scene<'_>, step: UpgradeStep) -> Option<Problem> {
     match step {
         UpgradeStep::Agents => {
             let message = agents::behind(observed.object, observed.members)?;
+            Some(Problem { reason: Reason::Upgrading, message })
+        }
+        UpgradeStep::Estimators => {
+            let message = estimators::behind(&observed.of_members())?;
             Some(Problem { reason: Reason::Upgrading, message })
         }
         UpgradeStep::Verify => scene.silent.map(|problem| starting(problem.message.clone())),

@@ -12,7 +12,7 @@ use super::super::component::Component;
 pub(super) const STOPPED: [Component; 3] = [Component::Scheduler, Component::Descheduler, Component::ControllerManager];
 
 /// All steps, in their order.
-const ORDER: [Step; 16] = [
+const ORDER: [Step; 17] = [
     Step::StopControllers,
     Step::Etcd,
     Step::APIServer,
@@ -22,6 +22,7 @@ const ORDER: [Step; 16] = [
     Step::Webhook,
     Step::AddWebhooks,
     Step::AggregatedAPIServer,
+    Step::Estimators,
     Step::Scheduler,
     Step::Descheduler,
     Step::ControllerManager,
@@ -44,6 +45,7 @@ pub(super) const fn step(component: Component) -> Step {
         Component::Descheduler => Step::Descheduler,
         Component::Search => Step::Search,
         Component::MetricsAdapter => Step::MetricsAdapter,
+        Component::Estimator => Step::Estimators,
     }
 }
 

@@ -8,21 +8,32 @@ use crds::{KarmadaDeployment, ObjectExt};
 use serde_json::Value;
 
 use super::super::component::Component;
+use super::super::estimators;
 use super::super::names::{component_name, is_made_for};
 use super::super::release::Release;
 
 /// The versions of a plane's workloads, without `v`, out of all Deployments and StatefulSets of the host namespace: as
-/// they were applied, whatever somebody has written into their images since.
+/// they were applied, whatever somebody has written into their images since. Of estimators the newest: one that is late
+/// holds nothing up.
 pub fn running_versions(object: &KarmadaDeployment, listed: &[Value]) -> BTreeMap<Component, String> {
     let version = |component: Component| {
         let kind = if component == Component::Etcd { "StatefulSet" } else { "Deployment" };
         let name = component_name(object, component);
         let is_it = |live: &&Value| live["kind"] == kind && live["metadata"]["name"] == name.as_str();
         let live = listed.iter().filter(|live| is_made_for(live, object)).find(is_it)?;
-        let applied = live["metadata"]["annotations"][annotation::VERSION].as_str().map(str::to_owned);
-        Some((component, applied.or_else(|| image_version(live))?))
+        Some((component, applied_version(live)?))
     };
-    Component::ALL.into_iter().filter_map(version).collect()
+    let estimators = estimators::deployments(object, listed).filter_map(applied_version);
+    let newest =
+        estimators.max_by_key(|version| version.split('.').map(str::parse).collect::<Result<Vec<u32>, _>>().ok());
+    let newest = newest.map(|version| (Component::Estimator, version));
+    Component::ALL.into_iter().filter_map(version).chain(newest).collect()
+}
+
+/// The version that a workload was applied in.
+fn applied_version(live: &Value) -> Option<String> {
+    let applied = live["metadata"]["annotations"][annotation::VERSION].as_str().map(str::to_owned);
+    applied.or_else(|| image_version(live))
 }
 
 /// The version in the name of a workload's image, without `v`.
@@ -44,7 +55,7 @@ pub(super) fn changes(
         let name = component.name().to_owned();
         (from != to).then_some(KarmadaComponentChange { name, from, to })
     };
-    Component::ALL.into_iter().filter_map(change).collect()
+    Component::every().filter_map(change).collect()
 }
 
 /// Whether a plane was made before: the last of the components that every plane has runs, or it was whole once.

@@ -56,7 +56,7 @@ pub(in super::super) fn find(object: &KarmadaDeployment, facts: &HostFacts) -> O
         return None;
     }
     let wanted: Vec<Component> =
-        Component::ALL.into_iter().filter(|component| component.replicas(&object.spec).is_some()).collect();
+        Component::every().filter(|component| component.replicas(&object.spec).is_some()).collect();
     let is_minor = left.iter().any(|change| {
         Component::from_name(&change.name).is_some_and(Component::is_of_karmada)
             && minor(&change.from) != minor(&change.to)
@@ -108,7 +108,10 @@ impl Upgrade {
         if !self.is_ahead(step(component)) {
             return Due::Now;
         }
-        let is_option = matches!(component, Component::Descheduler | Component::Search | Component::MetricsAdapter);
+        let is_option = matches!(
+            component,
+            Component::Descheduler | Component::Estimator | Component::Search | Component::MetricsAdapter
+        );
         let of_plane = || self.whole.clone().filter(|_| component.is_of_karmada());
         let wanted = || Release::wanted(&object.spec).map(|release| component.version(&object.spec, release));
         let running = self.running.get(&component).cloned();

@@ -52,6 +52,7 @@ pub(super) const fn step(step: UpgradeStep) -> &'static str {
         UpgradeStep::Webhook => Component::Webhook.name(),
         UpgradeStep::AddWebhooks => "webhook configurations after karmada-webhook",
         UpgradeStep::AggregatedAPIServer => Component::AggregatedApiServer.name(),
+        UpgradeStep::Estimators => "estimators of members",
         UpgradeStep::Scheduler => Component::Scheduler.name(),
         UpgradeStep::Descheduler => Component::Descheduler.name(),
         UpgradeStep::ControllerManager => Component::ControllerManager.name(),

@@ -11,7 +11,7 @@ use super::super::component::Component;
 use super::super::endpoint::PORT;
 use super::super::files::{files, secret};
 use super::super::material::{Material, PULL_SECRET_KEY, pull_secret};
-use super::super::names::{component_name, etcd_peers, labels, pod_selector};
+use super::super::names::{component_name, etcd_peers, host_metadata, pod_selector};
 use super::super::place::{Hold, Stage, Wanted};
 use super::super::pod::{deployment, template};
 use super::super::programs::{ETCD_PORTS, SERVING_PORT, container};
@@ -56,9 +56,10 @@ pub(super) fn components(
             Due::Later => continue,
         };
         let files = files(object, material, component)?;
-        wanted.push(Wanted::on_host(Stage::Foundation, secret(object, component, &files)));
+        let name = component_name(object, component);
+        wanted.push(Wanted::on_host(Stage::Foundation, secret(host_metadata(object, &name), &files)));
         let container = container(object, release, component);
-        let template = template(object, (component, &version), &files, &container);
+        let template = template(object, (component, &version), (&name, &files), &container);
         let workload = workload(object, (component, &version), pods, template);
         wanted.push(Wanted::on_host(component.stage(), workload).held(hold));
         if replicas > 1 {
@@ -74,16 +75,12 @@ pub(super) fn pull_secrets(object: &KarmadaDeployment, material: &Material) -> V
         let content = material.secrets.get(name)?.get(PULL_SECRET_KEY)?;
         let manifest = json!({
             "apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/dockerconfigjson",
-            "metadata": metadata(object, &pull_secret(object, name)),
+            "metadata": host_metadata(object, &pull_secret(object, name)),
             "data": { (PULL_SECRET_KEY): STANDARD.encode(content) },
         });
         Some(Wanted::on_host(Stage::Foundation, manifest))
     };
     object.spec.images.pull_secret_refs.iter().filter_map(|reference| copy(&reference.name)).collect()
-}
-
-fn metadata(object: &KarmadaDeployment, name: &str) -> Value {
-    json!({ "name": name, "namespace": object.spec.host_namespace, "labels": labels(object) })
 }
 
 fn port(name: &str, port: u16, target: u16) -> Value {
@@ -93,7 +90,7 @@ fn port(name: &str, port: u16, target: u16) -> Value {
 fn service(object: &KarmadaDeployment, component: Component, name: &str, more: Value) -> Value {
     let mut spec = more;
     spec["selector"] = pod_selector(object, component);
-    json!({ "apiVersion": "v1", "kind": "Service", "metadata": metadata(object, name), "spec": spec })
+    json!({ "apiVersion": "v1", "kind": "Service", "metadata": host_metadata(object, name), "spec": spec })
 }
 
 fn api_server_service(object: &KarmadaDeployment) -> Value {
@@ -120,7 +117,7 @@ fn api_server_service(object: &KarmadaDeployment) -> Value {
 fn budget(object: &KarmadaDeployment, component: Component) -> Value {
     json!({
         "apiVersion": "policy/v1", "kind": "PodDisruptionBudget",
-        "metadata": metadata(object, &component_name(object, component)),
+        "metadata": host_metadata(object, &component_name(object, component)),
         "spec": { "maxUnavailable": 1, "selector": { "matchLabels": pod_selector(object, component) } },
     })
 }
@@ -132,7 +129,7 @@ fn workload(
     replicas: i32,
     template: Value,
 ) -> Value {
-    let mut metadata = metadata(object, &component_name(object, component));
+    let mut metadata = host_metadata(object, &component_name(object, component));
     metadata["annotations"] = json!({ (annotation::VERSION): version });
     let Some(local) = object.spec.etcd.local().filter(|_| component == Component::Etcd) else {
         return deployment(metadata, object, component, (replicas, template));

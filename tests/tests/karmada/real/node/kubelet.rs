@@ -1,7 +1,7 @@
 //! Who runs the Pods.
 
 use std::collections::BTreeMap;
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::PoisonError;
 use std::time::{Duration, Instant};
 
@@ -10,6 +10,7 @@ use k8s_openapi::api::core::v1::{Pod, Service};
 use kube::api::{Api, ListParams, Patch, PatchParams};
 use kube::{Client, Config, ResourceExt};
 use serde_json::Value;
+use tokio::net::TcpStream;
 
 use super::super::container::{Container, Start};
 use super::super::given::Given;
@@ -43,7 +44,7 @@ pub(super) struct Running {
     since: Instant,
     /// When it has passed its probe last.
     passed: Option<Instant>,
-    probe: (Client, String),
+    probe: Probe,
     reported: Value,
 }
 
@@ -141,8 +142,11 @@ impl Running {
             self.process = Process { is_ready: false, has_ended: true, exit: how.code(), ..self.process };
             return Ok(());
         }
-        let (client, path) = &self.probe;
-        if client.request_text(http::Request::get(path).body(Vec::new())?).await.is_ok() {
+        let passes = match &self.probe {
+            Probe::Get(client, path) => client.request_text(http::Request::get(path).body(Vec::new())?).await.is_ok(),
+            Probe::Connect(at) => TcpStream::connect(at).await.is_ok(),
+        };
+        if passes {
             self.passed = Some(Instant::now());
         }
         self.process.is_ready = self.passed.is_some_and(|at| at.elapsed() < PATIENCE);
@@ -150,10 +154,22 @@ impl Running {
     }
 }
 
-/// Who asks whether it is ready, and for what.
-fn probe(pod: &Pod, address: Ipv4Addr) -> Result<(Client, String)> {
+/// How it is looked whether it is ready.
+enum Probe {
+    /// What is asked, and for which path.
+    Get(Client, String),
+    /// A port that it opens.
+    Connect(SocketAddr),
+}
+
+fn probe(pod: &Pod, address: Ipv4Addr) -> Result<Probe> {
     let container = pod.spec.as_ref().and_then(|spec| spec.containers.first()).context("it has no container")?;
-    let probe = container.readiness_probe.clone().and_then(|probe| probe.http_get).context("it has no probe")?;
+    let probe = container.readiness_probe.clone().context("it has no probe")?;
+    if let Some(socket) = probe.tcp_socket {
+        let port: u16 = serde_json::from_value(serde_json::to_value(socket.port)?)?;
+        return Ok(Probe::Connect(SocketAddr::from((address, port))));
+    }
+    let probe = probe.http_get.context("it has no probe that is known here")?;
     let scheme = probe.scheme.unwrap_or_default().to_lowercase();
     let port = serde_json::to_value(probe.port)?;
     let mut config = Config::new(format!("{scheme}://{address}:{port}").parse()?);
@@ -161,5 +177,5 @@ fn probe(pod: &Pod, address: Ipv4Addr) -> Result<(Client, String)> {
     config.accept_invalid_certs = true;
     config.connect_timeout = Some(Duration::from_secs(2));
     config.read_timeout = Some(Duration::from_secs(5));
-    Ok((Client::try_from(config)?, probe.path.unwrap_or_default()))
+    Ok(Probe::Get(Client::try_from(config)?, probe.path.unwrap_or_default()))
 }

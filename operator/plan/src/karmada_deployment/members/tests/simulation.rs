@@ -37,6 +37,7 @@ fn mishap(world: &mut World, dice: &mut u64) {
 
 fn play(mut dice: u64, policy: UnjoinPolicy) {
     let mut world = World::new(Some(policy), &NAMES);
+    world.object.spec.estimator = Some(Default::default());
     for _ in 0..60 {
         if throw(&mut dice, 3) > 0 {
             mishap(&mut world, &mut dice);
@@ -49,10 +50,13 @@ fn play(mut dice: u64, policy: UnjoinPolicy) {
     for name in NAMES {
         let is_named = world.object.spec.members.iter().any(|member| member.name == name);
         match is_named {
-            true => assert_eq!(world.phase(name), Some(Phase::Joined), "{name}: {:?}", world.row(name)),
+            true => {
+                assert_eq!(world.phase(name), Some(Phase::Joined), "{name}: {:?}", world.row(name));
+                assert_eq!(world.made_on_host(name), 3, "{name}");
+            }
             false => {
                 assert_eq!(world.phase(name), None, "{name}: {:?}", world.row(name));
-                assert_eq!(world.made_in_plane(name), 0, "{name}");
+                assert_eq!((world.made_in_plane(name), world.made_on_host(name)), (0, 0), "{name}");
             }
         }
     }

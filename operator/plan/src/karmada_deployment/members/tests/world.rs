@@ -11,6 +11,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 use super::super::super::contact::Contact;
+use super::super::super::host_seen::HostSeen;
 use super::super::super::material::{Files, Material};
 use super::super::super::names::is_made_for;
 use super::super::*;
@@ -124,17 +125,21 @@ pub struct Sight {
     own: OwnClusters,
     plane: Contact<PlaneSeen>,
     members: BTreeMap<String, Member>,
+    estimators: EstimatorDue,
+    host: Option<HostSeen>,
 }
 
 impl Sight {
     /// Nothing.
     pub fn none() -> Self {
         let (neighbours, own) = (Neighbours::default(), OwnClusters::default());
-        Self { neighbours, own, plane: Contact::NotMade, members: BTreeMap::new() }
+        let estimators = EstimatorDue::Now("1.18.2".to_owned());
+        Self { neighbours, own, plane: Contact::NotMade, members: BTreeMap::new(), estimators, host: None }
     }
 
     pub fn seen(&self) -> Seen<'_> {
-        Seen { neighbours: &self.neighbours, own: &self.own, plane: &self.plane, members: &self.members }
+        let Self { neighbours, own, plane, members, estimators, .. } = self;
+        Seen { neighbours, own, plane, members, estimators }
     }
 }
 
@@ -156,13 +161,19 @@ pub struct World {
     pub object: KarmadaDeployment,
     pub plane: Api,
     pub plane_is_up: bool,
+    pub host: Api,
+    pub host_is_up: bool,
+    /// Whether what runs on the host becomes ready.
+    pub host_works: bool,
+    pub pods: Vec<Value>,
+    pub estimators: EstimatorDue,
     pub host_is_known: bool,
     pub sites: BTreeMap<String, Site>,
     pub neighbours: Neighbours<'static>,
     /// What failed for members.
     pub failures: BTreeMap<String, String>,
     works: BTreeMap<String, usize>,
-    certificates: BTreeSet<String>,
+    certificates: BTreeSet<(String, &'static str)>,
     material: Material,
 }
 
@@ -202,6 +213,11 @@ impl World {
             object: serde_json::from_value(object).unwrap(),
             plane: Api::default(),
             plane_is_up: true,
+            host: Api::default(),
+            host_is_up: true,
+            host_works: true,
+            pods: Vec::new(),
+            estimators: EstimatorDue::Now("1.18.2".to_owned()),
             host_is_known: true,
             sites: names.iter().enumerate().map(site).collect(),
             neighbours: Neighbours::default(),
@@ -242,6 +258,19 @@ impl World {
         self.sites[name].api.objects.iter().filter(ours).count()
     }
 
+    pub fn has_certificate(&self, name: &str, owner: &'static str) -> bool {
+        self.certificates.contains(&(name.to_owned(), owner))
+    }
+
+    pub fn seen_members(&self) -> BTreeMap<String, Member> {
+        self.look(&self.material).members
+    }
+
+    pub fn made_on_host(&self, name: &str) -> usize {
+        let label = crds::names::label::KARMADA_MEMBER;
+        self.host.objects.iter().filter(|live| live["metadata"]["labels"][label] == name).count()
+    }
+
     pub fn made_in_plane(&self, name: &str) -> usize {
         let label = crds::names::label::KARMADA_MEMBER;
         self.plane.objects.iter().filter(|live| live["metadata"]["labels"][label] == name).count()
@@ -276,7 +305,7 @@ impl World {
     pub fn plan(&self) -> Planned {
         let sight = self.look(&self.material);
         let (now, object, material) = (self.now, &self.object, &self.material);
-        plan(&Observed { now, object, others: &[], material, seen: sight.seen() })
+        plan(&Observed { now, object, others: &[], material, host: sight.host.as_ref(), seen: sight.seen() })
     }
 
     /// What there is to see of members, and of the plane for their sake.
@@ -284,18 +313,29 @@ impl World {
         let neighbours = self.neighbours.clone();
         let seen = self.plane_seen();
         let mut members = BTreeMap::new();
+        let host = self.host_is_up.then(|| HostSeen {
+            listed: self.labelled(&self.host),
+            pods: self.pods.clone(),
+            ..HostSeen::default()
+        });
+        let basis = Basis { object: &self.object, material, host: host.as_ref(), estimators: &self.estimators };
         for target in roster(&self.object, &neighbours, seen.as_ref()) {
             let site = self.sites.get(&target.name).filter(|site| site.is_up);
             let mut contact = Contact::Lost("no route".to_owned());
-            let is_there = self.certificates.contains(&target.name);
-            let pair = || Files(["agent.crt", "agent.key"].map(|name| (name.to_owned(), b"pair".to_vec())).into());
-            let agent = AgentCertificate { files: is_there.then(pair), is_due: !is_there };
+            let certificate = |leaf: Leaf| {
+                let stem = leaf.owner();
+                let is_there = self.certificates.contains(&(target.name.clone(), stem));
+                let pair = || Files(["crt", "key"].map(|end| (format!("{stem}.{end}"), b"pair".to_vec())).into());
+                Certificate { files: is_there.then(pair), is_due: !is_there }
+            };
+            let estimator = has_estimator(&basis, &target).then(|| certificate(Leaf::Estimator)).unwrap_or_default();
+            let certificates = Certificates { agent: certificate(Leaf::Agent), estimator };
             if let Some(site) = site {
                 contact = Contact::Made(MemberSeen { facts: self.facts(&target, site), ..MemberSeen::default() });
             }
             let plane = seen.clone().unwrap_or_default();
-            let known = facts(&self.object, &target, &contact, &plane);
-            let wanted = known.map(|facts| wanted(&self.object, material, &target, &facts, &agent, &plane));
+            let known = facts(&basis, &target, &contact, &plane);
+            let wanted = known.map(|facts| wanted(&basis, &target, &facts, &certificates, &plane));
             let of =
                 |place: Place| wanted.clone().unwrap_or_default().into_iter().filter(move |one| one.place == place);
             if let (Contact::Made(seen), Some(site)) = (&mut contact, site) {
@@ -303,14 +343,16 @@ impl World {
                 seen.listed = self.labelled(&site.api);
             }
             let in_plane = of(Place::Plane).map(|one| self.plane.state(&one.manifest.0)).collect();
+            let on_host =
+                self.host_is_up.then(|| of(Place::Host).map(|one| self.host.state(&one.manifest.0)).collect());
             let failure = self.failures.get(&target.name).cloned();
-            let member = Member { target, contact, kubeconfig: None, in_plane, agent, failure };
+            let member = Member { target, contact, kubeconfig: None, in_plane, on_host, certificates, failure };
             members.insert(member.target.name.clone(), member);
         }
-        let host = self.host_is_known.then(|| "host".to_owned());
-        let own = OwnClusters { host, plane: Some("plane".to_owned()) };
+        let own_host = self.host_is_known.then(|| "host".to_owned());
+        let own = OwnClusters { host: own_host, plane: Some("plane".to_owned()) };
         let plane = seen.map_or(Contact::Lost("silent".to_owned()), Contact::Made);
-        Sight { neighbours, own, plane, members }
+        Sight { neighbours, own, plane, members, estimators: self.estimators.clone(), host }
     }
 
     fn labelled(&self, api: &Api) -> Vec<Value> {
@@ -328,8 +370,9 @@ impl World {
 
     fn facts(&self, target: &Target, site: &Site) -> Facts {
         let mut files: BTreeMap<String, Vec<u8>> = [("ca".to_owned(), b"authority".to_vec())].into();
-        let tokens = [("token", token_secret(&target.name)), ("impersonator", IMPERSONATOR.to_owned())];
-        files.extend(tokens.into_iter().filter_map(|(key, name)| Some((key.to_owned(), token(site, &name)?.into()))));
+        let accounts = [("token", token_secret(&target.name)), ("impersonator", IMPERSONATOR.to_owned())];
+        let tokens = accounts.into_iter().chain([("estimator", ESTIMATOR_ACCOUNT.to_owned())]);
+        files.extend(tokens.filter_map(|(key, name)| Some((key.to_owned(), token(site, &name)?.into()))));
         let token_accepted = files.contains_key("token").then_some(Ok(()));
         let server = format!("https://{}.example:6443", target.name);
         Facts { uid: site.uid.clone(), server, files: Files(files), token_accepted }
@@ -338,11 +381,15 @@ impl World {
     pub fn act(&mut self, action: &Action) {
         let name = &action.member;
         match &action.act {
-            Act::IssueCertificate(leaf) => {
-                assert_eq!(leaf.common_name, format!("system:karmada:agent:{name}"));
-                self.certificates.insert(name.clone());
+            Act::IssueCertificate(leaf, wanted) => {
+                let user = match leaf {
+                    Leaf::Agent => format!("system:karmada:agent:{name}"),
+                    Leaf::Estimator => "system:karmada:scheduler-estimator".to_owned(),
+                };
+                assert_eq!(wanted.common_name, user);
+                self.certificates.insert((name.clone(), leaf.owner()));
             }
-            Act::DeleteCertificate => drop(self.certificates.remove(name)),
+            Act::DeleteCertificate(leaf) => drop(self.certificates.remove(&(name.clone(), leaf.owner()))),
             Act::Apply { place, manifest, .. } => self.api(name, *place).apply(&manifest.0),
             Act::Patch { place, object, patch } => {
                 let wanted = json!({
@@ -366,6 +413,10 @@ impl World {
     fn api(&mut self, name: &str, place: Place) -> &mut Api {
         match place {
             Place::Plane => &mut self.plane,
+            Place::Host => {
+                assert!(self.host_is_up, "the host does not answer");
+                &mut self.host
+            }
             Place::Member => {
                 let site = self.sites.get_mut(name).unwrap();
                 assert!(site.is_up, "{name} does not answer");
@@ -416,8 +467,26 @@ impl World {
         }
     }
 
+    /// What runs on the host is ready as it is wanted.
+    fn run_host(&mut self) {
+        let works = self.host_works;
+        for live in self.host.objects.iter_mut().filter(|live| live["kind"] == "Deployment") {
+            let (replicas, version) = (live["spec"]["replicas"].clone(), live["metadata"]["resourceVersion"].clone());
+            let is_new = live["status"]["of"] != version;
+            if works {
+                live["status"] = json!({
+                    "replicas": replicas, "updatedReplicas": replicas, "availableReplicas": replicas,
+                    "readyReplicas": replicas, "of": version,
+                });
+            } else if is_new {
+                live["status"] = json!({ "replicas": replicas, "updatedReplicas": replicas, "of": version });
+            }
+        }
+    }
+
     /// What Karmada does meanwhile.
     pub fn karmada(&mut self) {
+        self.run_host();
         let names: Vec<String> = self.sites.keys().cloned().collect();
         for name in names {
             let reached = self.may_write(&name) && self.sites[&name].is_up;
