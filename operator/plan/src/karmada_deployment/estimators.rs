@@ -30,7 +30,7 @@ pub(super) fn are_asked(object: &KarmadaDeployment, listed: &[Value]) -> bool {
         listed.iter().find(is_it).is_some_and(|live| {
             let command = live["spec"]["template"]["spec"]["containers"][0]["command"].as_array();
             let is_flag = |flag: &Value| flag.as_str().is_some_and(|flag| flag.starts_with(SERVICE_PREFIX_FLAG));
-            command.into_iter().flatten().any(|flag| is_flag(flag)) || matches!(health(live), Health::Progressing(_))
+            command.into_iter().flatten().any(is_flag) || matches!(health(live), Health::Progressing(_))
         })
     };
     [Component::Scheduler, Component::Descheduler].into_iter().any(asks)
