@@ -15,7 +15,7 @@ pub use inputs::{
 pub use keys::{FetchedBackup, KeysFetched};
 pub use look::StorageLook;
 pub use manifest::{
-    BUNDLE_FILE, BackupManifest, FORMAT, InvalidManifest, MANIFEST_FILE, ObjectManifest, SNAPSHOT_FILE,
+    BUNDLE_FILE, BackupManifest, FORMAT, InvalidManifest, MANIFEST_FILE, ObjectManifest, PlaneManifest, SNAPSHOT_FILE,
 };
 pub use removal::BackupRemoval;
 pub use verification::{ProgramsInputs, VerificationInputs, VerificationReport};

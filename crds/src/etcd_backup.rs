@@ -1,14 +1,14 @@
-//! EtcdBackup: one backup of a cluster's etcd, and of what the cluster needs beside it to live elsewhere; or of an etcd
-//! without a cluster.
+//! EtcdBackup: one backup of the etcd of a cluster or of a Karmada control plane, and of what that needs beside it to
+//! live elsewhere; or of an etcd without a cluster.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::KubernetesVersion;
 use crate::cluster_deployment::ENDPOINTS_RULE;
 use crate::references::LocalRef;
+use crate::{ComponentVersion, KubernetesVersion};
 
 /// One backup.
 #[derive(CustomResource, Serialize, Deserialize, Clone, Debug, PartialEq, KubeSchema)]
@@ -22,8 +22,9 @@ use crate::references::LocalRef;
     namespaced,
     status = "EtcdBackupStatus",
     derive = "PartialEq",
-    doc = "One backup of a cluster's etcd, and of what the cluster needs beside it to live elsewhere; or of any other etcd.",
+    doc = "One backup of the etcd of a cluster or of a Karmada control plane, and of what that needs beside it to live elsewhere; or of any other etcd.",
     printcolumn(name = "Cluster", type_ = "string", json_path = ".spec.clusterName"),
+    printcolumn(name = "Plane", type_ = "string", json_path = ".spec.karmadaDeploymentRef.name", priority = "1"),
     printcolumn(name = "Storage", type_ = "string", json_path = ".spec.storageRef.name"),
     printcolumn(name = "Phase", type_ = "string", json_path = ".status.phase"),
     printcolumn(name = "Revision", type_ = "integer", json_path = ".status.backup.revision"),
@@ -37,8 +38,8 @@ use crate::references::LocalRef;
 )]
 #[serde(rename_all = "camelCase")]
 #[x_kube(validation = Rule::new("self == oldSelf").message("Forbidden: an EtcdBackup is immutable; make a new one"))]
-#[x_kube(validation = Rule::new("has(self.clusterName) != has(self.etcd)").message("exactly one of clusterName and etcd is required"))]
-#[x_kube(validation = Rule::new("!(has(self.etcd) && self.spool)")
+#[x_kube(validation = Rule::new(TARGET_RULE).message(TARGET_MESSAGE))]
+#[x_kube(validation = Rule::new("has(self.clusterName) || !self.spool")
     .message("spool goes with clusterName: an etcd that is read over its endpoints has no machine to write to; leave it out"))]
 #[x_kube(validation = Rule::new(RESTORABLE_RULE).message(RESTORABLE_MESSAGE).field_path(".verify"))]
 pub struct EtcdBackupSpec {
@@ -46,6 +47,10 @@ pub struct EtcdBackupSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 32), regex(pattern = r"^[a-z]([-a-z0-9]*[a-z0-9])?$"))]
     pub cluster_name: Option<String>,
+    /// The KarmadaDeployment whose etcd is backed up, with the plane's keys. On another host cluster than the metadata
+    /// cluster only an external etcd can be read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub karmada_deployment_ref: Option<LocalRef>,
     /// An etcd that is backed up in place of a cluster's: any that Pods of the metadata cluster reach, e.g. the
     /// metadata cluster's own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -83,10 +88,14 @@ pub struct EtcdBackupSpec {
     pub verify: Option<Verify>,
 }
 
-/// CEL: an etcd without a cluster has no artifact bundle with the programs that restore it.
-pub(crate) const RESTORABLE_RULE: &str = "!(has(self.etcd) && has(self.verify) && self.verify.how == 'Restore')";
-pub(crate) const RESTORABLE_MESSAGE: &str =
-    "verify.how: Restore goes with a cluster, whose artifact bundle has the programs of etcd; with etcd use how: Hash";
+/// CEL: one etcd.
+const TARGET_RULE: &str =
+    "[has(self.clusterName), has(self.karmadaDeploymentRef), has(self.etcd)].filter(given, given).size() == 1";
+const TARGET_MESSAGE: &str = "exactly one of clusterName, karmadaDeploymentRef and etcd is required";
+/// CEL: only a cluster has an artifact bundle with the programs that restore its etcd.
+pub(crate) const RESTORABLE_RULE: &str =
+    "!((has(self.etcd) || has(self.karmadaDeploymentRef)) && has(self.verify) && self.verify.how == 'Restore')";
+pub(crate) const RESTORABLE_MESSAGE: &str = "verify.how: Restore goes with a cluster, whose artifact bundle has the programs of etcd; with etcd or karmadaDeploymentRef use how: Hash";
 /// CEL: only what is decrypted can be restored.
 pub(crate) const IDENTITY_RULE: &str = "self.how != 'Restore' || has(self.identityRef)";
 pub(crate) const IDENTITY_MESSAGE: &str =
@@ -269,14 +278,17 @@ pub struct BackupContent {
     #[schemars(length(max = 64))]
     pub sha256: String,
     /// The Host whose member was read, or `HOST:PORT` of its endpoint.
-    #[schemars(length(max = 63))]
+    #[schemars(length(max = 259))]
     pub member: String,
     /// etcd's version.
     #[schemars(length(max = 64))]
     pub etcd_version: String,
-    /// The version of Kubernetes that the cluster ran, if it was known.
+    /// The version of Kubernetes that the cluster, or the plane's API server, ran, if it was known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kubernetes_version: Option<KubernetesVersion>,
+    /// Of a plane, the version of Karmada that it ran.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub karmada_version: Option<ComponentVersion>,
     /// When the snapshot was begun.
     pub started_at: Time,
     /// When it was stored and read back.

@@ -18,11 +18,9 @@ mod status;
 pub use retention::Retention;
 pub use status::{EtcdBackupScheduleStatus, LastAttempt, LastGood, LastVerified, ScheduledCluster};
 
-/// CEL: one cluster, those with some labels, or an etcd without one.
-const CLUSTERS_RULE: &str =
-    "[has(self.clusterName), has(self.clusterSelector), has(self.etcd)].filter(given, given).size() == 1";
-const CLUSTERS_MESSAGE: &str =
-    "exactly one of clusterName, clusterSelector and etcd is required; clusterSelector: {} selects every cluster";
+/// CEL: one cluster, those with some labels, a plane, or an etcd without any of them.
+const CLUSTERS_RULE: &str = "[has(self.clusterName), has(self.clusterSelector), has(self.karmadaDeploymentRef), has(self.etcd)].filter(given, given).size() == 1";
+const CLUSTERS_MESSAGE: &str = "exactly one of clusterName, clusterSelector, karmadaDeploymentRef and etcd is required; clusterSelector: {} selects every cluster";
 
 /// When which clusters are backed up, and which backups are kept.
 #[derive(CustomResource, Serialize, Deserialize, Clone, Debug, PartialEq, KubeSchema)]
@@ -50,7 +48,7 @@ const CLUSTERS_MESSAGE: &str =
 #[serde(rename_all = "camelCase")]
 #[x_kube(validation = Rule::new(CLUSTERS_RULE).message(CLUSTERS_MESSAGE))]
 #[x_kube(validation = Rule::new(RESTORABLE_RULE).message(RESTORABLE_MESSAGE).field_path(".verify"))]
-#[x_kube(validation = Rule::new("!(has(self.etcd) && self.template.spool)")
+#[x_kube(validation = Rule::new("!((has(self.etcd) || has(self.karmadaDeploymentRef)) && self.template.spool)")
     .message("template.spool goes with clusterName or clusterSelector: an etcd that is read over its endpoints has no machine to write to; leave it out"))]
 pub struct EtcdBackupScheduleSpec {
     /// The ClusterDeployment that is backed up.
@@ -60,6 +58,9 @@ pub struct EtcdBackupScheduleSpec {
     /// Labels of the ClusterDeployments that are backed up. `{}`: every one of the namespace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cluster_selector: Option<ClusterSelector>,
+    /// The KarmadaDeployment that is backed up.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub karmada_deployment_ref: Option<LocalRef>,
     /// An etcd without a cluster that is backed up. All backups of the schedule count as backups of one etcd, also when
     /// its endpoints are edited: another etcd has a schedule of its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -154,6 +155,11 @@ impl EtcdBackupScheduleSpec {
             (None, Some(selector)) => selector.selects(labels),
             (None, None) => false,
         }
+    }
+
+    /// Whether it is for the KarmadaDeployment of this name.
+    pub fn is_for_plane(&self, name: &str) -> bool {
+        self.karmada_deployment_ref.as_ref().is_some_and(|reference| reference.name == name)
     }
 }
 

@@ -58,6 +58,7 @@ async fn found(
     let identities = identities(&args.identity)?;
     let store = Store::open(storage, credentials).await.map_err(refused)?;
     let source = Source::open(&store, &args.location, &identities).await.map_err(refused)?;
+    of_cluster(source.manifest(), &args.location)?;
     let bundle = unpack(&source).await.map_err(refused)?;
     let object = |file: &str| -> Result<Value, Failure> {
         let corrupt = |problem: String| failure(&source.corrupt(problem));
@@ -71,6 +72,17 @@ async fn found(
         return Err(failure(&source.corrupt(format!("{KEYS_FILE} of its bundle holds no keys"))));
     }
     Ok((data, described(source.manifest(), &args.location, &deployment)))
+}
+
+/// Refuses a backup that is of no cluster.
+fn of_cluster(manifest: &BackupManifest, location: &str) -> Result<(), Failure> {
+    let of = match &manifest.karmada_deployment {
+        Some(plane) => format!("KarmadaDeployment {}", plane.name),
+        None if manifest.cluster.is_empty() => "an etcd without a cluster".to_owned(),
+        None => return Ok(()),
+    };
+    let message = format!("the backup at {location} is of {}: name one of a cluster", clean(&of, TOLD));
+    Err((Reason::BackupOfOtherCluster, message))
 }
 
 fn identities(file: &Path) -> Result<Identities, Failure> {
@@ -116,9 +128,10 @@ async fn written(namespace: &str, name: &str, keys: &Value) -> Result<(), Failur
 #[cfg(test)]
 mod tests {
     use clap::Parser;
+    use crds::Reason;
     use serde_json::{Value, json};
 
-    use super::{described, fetch};
+    use super::{described, fetch, of_cluster};
     use crate::cli::{Cli, Command};
 
     fn manifest() -> crds::backup::BackupManifest {
@@ -130,6 +143,18 @@ mod tests {
             "snapshot": object, "bundle": object
         }))
         .unwrap()
+    }
+
+    #[test]
+    fn a_cluster_does_not_begin_with_the_backup_of_a_plane_or_of_an_etcd_without_a_cluster() {
+        assert_eq!(of_cluster(&manifest(), "l"), Ok(()));
+        let bare = crds::backup::BackupManifest { cluster: String::new(), ..manifest() };
+        let refused = of_cluster(&bare, "l").unwrap_err();
+        assert_eq!(refused.0, Reason::BackupOfOtherCluster);
+        assert!(refused.1.contains("an etcd without a cluster"), "{}", refused.1);
+        let plane = serde_json::from_value(json!({ "name": "k1", "uid": "u" })).unwrap();
+        let refused = of_cluster(&crds::backup::BackupManifest { karmada_deployment: Some(plane), ..bare }, "l");
+        assert!(refused.unwrap_err().1.contains("KarmadaDeployment k1"));
     }
 
     #[test]

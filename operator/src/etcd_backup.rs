@@ -7,7 +7,8 @@ use std::sync::Arc;
 
 use crds::names::{condition, finalizer};
 use crds::{
-    BackupStorage, ClusterDeployment, Conditions, EtcdBackup, EtcdBackupStatus, EtcdRestore, Machine, PlaybookRun,
+    BackupStorage, ClusterDeployment, Conditions, EtcdBackup, EtcdBackupStatus, EtcdRestore, KarmadaDeployment,
+    Machine, PlaybookRun,
 };
 use jiff::Timestamp;
 use kube::ResourceExt;
@@ -63,6 +64,7 @@ pub(crate) struct Observation {
     backup: Arc<EtcdBackup>,
     storage: Option<Arc<BackupStorage>>,
     deployment: Option<Arc<ClusterDeployment>>,
+    plane: Option<Arc<KarmadaDeployment>>,
     machines: Vec<Arc<Machine>>,
     runs: Vec<Arc<PlaybookRun>>,
     /// None: one of those that may need the backup cannot be decoded.
@@ -90,6 +92,8 @@ impl Reconcile for Observation {
         let storage = cache.backup_storages.get(&namespace, &backup.spec.storage_ref.name);
         let cluster = backup.spec.cluster_name.as_deref();
         let deployment = cluster.and_then(|cluster| cache.cluster_deployments.get(&namespace, cluster));
+        let plane = backup.spec.karmada_deployment_ref.as_ref();
+        let plane = plane.and_then(|plane| cache.karmada_deployments.get(&namespace, &plane.name));
         let now = now();
         let stored = Stored::look_up(ctx, &backup, storage.as_deref(), deployment.as_deref(), now).await?;
         let (machines, runs, restores) = match cluster {
@@ -108,6 +112,7 @@ impl Reconcile for Observation {
             now,
             storage,
             deployment,
+            plane,
             machines,
             runs,
             restores: are_users_known(ctx, &namespace).then_some(restores),
@@ -130,6 +135,7 @@ impl Reconcile for Observation {
             backup: &self.backup,
             storage: self.storage.as_deref(),
             deployment: self.deployment.as_deref(),
+            plane: self.plane.as_deref(),
             machines: &refs(&self.machines),
             runs: &refs(&self.runs),
             restores: restores.as_deref(),
@@ -148,7 +154,9 @@ impl Reconcile for Observation {
         let (backup, namespace) = (&*self.backup, self.backup.namespace().unwrap_or_default());
         let storage = Some(("BackupStorage", backup.spec.storage_ref.name.as_str()));
         let cluster = backup.spec.cluster_name.as_deref().map(|cluster| ("ClusterDeployment", cluster));
-        let needed: Vec<(&str, &str)> = [storage, cluster].into_iter().flatten().collect();
+        let plane = backup.spec.karmada_deployment_ref.as_ref();
+        let plane = plane.map(|plane| ("KarmadaDeployment", plane.name.as_str()));
+        let needed: Vec<(&str, &str)> = [storage, cluster, plane].into_iter().flatten().collect();
         let message = ctx.cache.hold_of(&namespace, &needed)?;
         let old = backup.status.clone().unwrap_or_default();
         let said = if is_over(backup) { old.message.clone() } else { Some(message.clone()) };

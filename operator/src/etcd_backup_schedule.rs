@@ -3,9 +3,8 @@
 use std::sync::Arc;
 
 use crds::names::{condition, label};
-use crds::{ClusterDeployment, Conditions, EtcdBackup, EtcdBackupSchedule, EtcdRestore};
+use crds::{ClusterDeployment, Conditions, EtcdBackup, EtcdBackupSchedule, EtcdRestore, KarmadaDeployment, ObjectExt};
 use jiff::Timestamp;
-use kube::ResourceExt;
 use kube::api::ListParams;
 use plan::etcd_backup_schedule::{Action, Observed};
 use plan::transitions::transitions;
@@ -22,11 +21,15 @@ use crate::{execute, live};
 /// Starts the controller.
 pub fn spawn(ctx: &Arc<Context>, tasks: &mut JoinSet<()>) {
     let cache = &ctx.cache;
-    let (of_deployment, decisive) = (ctx.clone(), Decisive::default());
+    let (of_deployment, of_plane, decisive) = (ctx.clone(), ctx.clone(), Decisive::default());
     let controller = controller::new(ctx, &cache.etcd_backup_schedules)
         .watches_shared_stream(cache.etcd_backups.changes(), |backup: Arc<EtcdBackup>| {
-            let schedule = backup.labels().get(label::SCHEDULE)?;
+            let schedule = backup.metadata.labels.as_ref()?.get(label::SCHEDULE)?;
             Some(beside::<EtcdBackupSchedule>(&*backup, schedule))
+        })
+        .watches_shared_stream(cache.karmada_deployments.changes(), move |plane: Arc<KarmadaDeployment>| {
+            let is_for = |schedule: &EtcdBackupSchedule| schedule.spec.is_for_plane(plane.name());
+            controller::references(&of_plane.cache.etcd_backup_schedules.list(plane.namespace(), is_for))
         })
         .watches_shared_stream(cache.cluster_deployments.changes(), move |deployment: Arc<ClusterDeployment>| {
             let cache = &of_deployment.cache;
@@ -34,9 +37,7 @@ pub fn spawn(ctx: &Arc<Context>, tasks: &mut JoinSet<()>) {
                 return Vec::new();
             }
             // Also those that select it no more.
-            controller::references(
-                &cache.etcd_backup_schedules.list(&deployment.namespace().unwrap_or_default(), |_| true),
-            )
+            controller::references(&cache.etcd_backup_schedules.list(deployment.namespace(), |_| true))
         });
     tasks.spawn(controller::run::<Observation>(ctx.clone(), controller));
 }
@@ -46,6 +47,7 @@ pub(crate) struct Observation {
     now: Timestamp,
     schedule: Arc<EtcdBackupSchedule>,
     deployments: Vec<Arc<ClusterDeployment>>,
+    plane: Option<Arc<KarmadaDeployment>>,
     backups: Vec<Arc<EtcdBackup>>,
     /// None: one of those that may need a backup cannot be decoded.
     restores: Option<Vec<Arc<EtcdRestore>>>,
@@ -59,11 +61,13 @@ impl Reconcile for Observation {
         if schedule.metadata.deletion_timestamp.is_some() {
             return Ok(None);
         }
-        let (cache, namespace) = (&ctx.cache, schedule.namespace().unwrap_or_default());
+        let (cache, namespace) = (&ctx.cache, schedule.namespace().to_owned());
+        let plane = schedule.spec.karmada_deployment_ref.as_ref();
         Ok(Some(Self {
             now: now(),
+            plane: plane.and_then(|plane| cache.karmada_deployments.get(&namespace, &plane.name)),
             deployments: cache.cluster_deployments.list(&namespace, |_| true),
-            backups: cache.etcd_backups.with(&namespace, &IndexKey::Schedule(schedule.name_any())),
+            backups: cache.etcd_backups.with(&namespace, &IndexKey::Schedule(schedule.name().to_owned())),
             restores: are_users_known(ctx, &namespace).then(|| cache.etcd_restores.list(&namespace, |_| true)),
             schedule,
         }))
@@ -79,6 +83,7 @@ impl Reconcile for Observation {
             now: self.now,
             schedule: &self.schedule,
             deployments: &refs(&self.deployments),
+            plane: self.plane.as_deref(),
             backups: &refs(&self.backups),
             restores: restores.as_deref(),
         })
@@ -91,8 +96,8 @@ impl Reconcile for Observation {
     }
 
     async fn refresh(self, ctx: &Context, plan: &PlanOf<Self>) -> Result<Option<Self>, Error> {
-        let namespace = self.schedule.namespace().unwrap_or_default();
-        let name = self.schedule.name_any();
+        let namespace = self.schedule.namespace().to_owned();
+        let name = self.schedule.name().to_owned();
         let live = live::get::<EtcdBackupSchedule>(ctx, &namespace, &name).await?;
         let Some(schedule) = live.filter(|live| live.uid() == self.schedule.uid()) else {
             return Ok(None);

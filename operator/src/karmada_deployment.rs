@@ -17,7 +17,9 @@ mod triggers;
 use std::sync::Arc;
 
 use crds::names::{certificates_secret, condition, finalizer};
-use crds::{Cluster, Conditions, KarmadaDeployment, KarmadaDeploymentStatus, ObjectExt, Reason};
+use crds::{
+    Cluster, Conditions, EtcdBackup, EtcdBackupSchedule, KarmadaDeployment, KarmadaDeploymentStatus, ObjectExt, Reason,
+};
 use jiff::Timestamp;
 use plan::addon::Problem;
 use plan::cluster_addon::State;
@@ -41,7 +43,8 @@ use inventory::{Inventory, touched};
 use material::Secrets;
 use members::{Asked, Members, Places};
 use neighbours::{host_cluster, namesake, others, own_cluster};
-use pki_owner::{ADMINISTRATOR, pki_owner, row};
+pub(crate) use pki_owner::pki_owner;
+use pki_owner::{ADMINISTRATOR, row};
 
 /// Starts the controller.
 pub fn spawn(ctx: &Arc<Context>, tasks: &mut JoinSet<()>) {
@@ -63,6 +66,8 @@ pub(crate) struct Observation {
     kubeconfig: Option<String>,
     host: Contact<HostSeen>,
     plane: Contact<PlaneSeen>,
+    backups: Vec<Arc<EtcdBackup>>,
+    schedules: Vec<Arc<EtcdBackupSchedule>>,
     members: Members,
     /// How objects are written; there while there is contact.
     on_host: Option<Objects>,
@@ -163,6 +168,8 @@ impl Reconcile for Observation {
             kubeconfig: secrets.kubeconfig.filter(|kept| kept.lasts).map(|kept| kept.checked.server),
             host,
             plane,
+            backups: neighbours::backups(ctx, &object),
+            schedules: neighbours::schedules(ctx, &object),
             members,
             on_host,
             in_plane,
@@ -189,6 +196,8 @@ impl Reconcile for Observation {
             host: &self.host,
             plane: &self.plane,
             cluster: self.cluster.as_deref(),
+            backups: &refs(&self.backups),
+            schedules: &refs(&self.schedules),
             members: self.members.seen(&neighbours),
         })
     }
@@ -251,6 +260,7 @@ impl Reconcile for Observation {
                 let deleted = objects.delete(deletion).await;
                 deleted.map_err(|failure| Failure::lost(&format!("delete {}", deletion.object), failure.to_string()))
             }
+            Action::CreateBackup(backup) => execute::create_ours(ctx, &**backup).await,
             Action::ApplyCluster(cluster) => execute::apply(ctx, &**cluster).await.map(drop),
             Action::Member(action) => {
                 let places = Places { in_plane: self.in_plane.as_ref(), on_host: self.on_host.as_ref() };

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::manifest::PlaneManifest;
 use crate::backup_storage::ServerSideEncryption;
 
 /// Where a Pod finds the volume of a storage.
@@ -81,13 +82,16 @@ pub struct BackupInputs {
     pub spool: bool,
     /// Name of the EtcdBackup.
     pub backup: String,
-    /// Name of the cluster; empty for an etcd without one.
+    /// Name of the cluster; empty for a plane, and for an etcd without a cluster.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub cluster: String,
     /// UID of its ClusterDeployment; empty for an etcd without one.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub cluster_uid: String,
-    /// The version of Kubernetes that the cluster runs, if it is known.
+    /// The plane whose etcd it is; none: it is no plane's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub karmada_deployment: Option<PlaneManifest>,
+    /// The version of Kubernetes that the cluster, or the plane's API server, runs, if it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kubernetes_version: Option<crate::KubernetesVersion>,
 }

@@ -29,6 +29,19 @@ pub struct ObjectManifest {
     pub plain_sha256: String,
 }
 
+/// The plane that was backed up.
+#[derive(Serialize, Deserialize, Clone, Debug, PartialEq, Eq)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct PlaneManifest {
+    /// Name of the KarmadaDeployment.
+    pub name: String,
+    /// Its UID.
+    pub uid: String,
+    /// The version of Karmada that all its components had last; none: they never had one yet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<crate::ComponentVersion>,
+}
+
 /// What a backup is.
 #[derive(Serialize, Deserialize, Clone, Debug, PartialEq)]
 #[serde(rename_all = "camelCase")]
@@ -37,12 +50,15 @@ pub struct BackupManifest {
     pub format: String,
     /// Name of the EtcdBackup.
     pub backup: String,
-    /// Name of the cluster; empty for an etcd without one.
+    /// Name of the cluster; empty for a plane, and for an etcd without a cluster.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub cluster: String,
     /// UID of its ClusterDeployment; empty for an etcd without one.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub cluster_uid: String,
+    /// The plane whose etcd it is; none: it is no plane's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub karmada_deployment: Option<PlaneManifest>,
     /// ID of etcd's cluster, hexadecimal.
     #[serde(rename = "etcdClusterID")]
     pub etcd_cluster_id: String,
@@ -54,7 +70,7 @@ pub struct BackupManifest {
     pub keys: i64,
     /// etcd's version.
     pub etcd_version: String,
-    /// The version of Kubernetes that the cluster ran, if it was known.
+    /// The version of Kubernetes that the cluster, or the plane's API server, ran, if it was known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kubernetes_version: Option<crate::KubernetesVersion>,
     /// When the snapshot was begun.

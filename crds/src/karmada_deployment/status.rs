@@ -51,8 +51,8 @@ pub struct KarmadaDeploymentStatus {
     /// How many members there are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub member_counts: Option<MemberCounts>,
-    /// `Ready`, `EtcdReady`, `APIServerReady`, `ComponentsReady`, `MembersReady`, `UpToDate`; `Deleting` while
-    /// it is so.
+    /// `Ready`, `EtcdReady`, `APIServerReady`, `ComponentsReady`, `MembersReady`, `UpToDate`; `BackedUp` where an
+    /// EtcdBackupSchedule is for the plane; `Deleting` while it is so.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 12), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Vec<Condition>,

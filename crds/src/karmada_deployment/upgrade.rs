@@ -14,9 +14,9 @@ pub struct PlaneUpgrade {
     /// Whether it waits for a person. Settings that are edited without a version are not asked. Default `Automatic`.
     #[serde(default)]
     pub approval: Approval,
-    /// What it does not wait for before it begins; at most 4. Default: it waits for all of them.
+    /// What it does not wait for before it begins; at most 5. Default: it waits for all of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 4))]
+    #[schemars(length(max = 5))]
     #[x_kube(merge_strategy = ListMerge::Set)]
     pub ignore: Vec<UpgradeCheck>,
 }
@@ -32,6 +32,9 @@ pub enum UpgradeCheck {
     Terminating,
     /// No certificate ends within 30 days, or within a third of `certificates.validityDays` if that is sooner.
     Certificates,
+    /// A good backup of etcd of the last hour, where an EtcdBackupSchedule is for the plane: else it is made as that
+    /// makes its own. One that goes back does not wait for it.
+    Backup,
 }
 
 /// A step of an upgrade.

@@ -172,16 +172,19 @@ reasons! {
     BackupNotStaged Warning []
         "A backup does not lie ready on a machine, or not the same on all."
         "Play the step `stage-backup` again; the message says what differs.";
-    BackupOfOtherCluster Warning [COMPLETE FAILED]
+    BackupNotSupported Warning [COMPLETE FAILED READY]
+        "The etcd of a Karmada control plane is on another host cluster than the metadata cluster, and is not external: it cannot be read."
+        "Give the plane an external etcd that Pods of the metadata cluster reach, or take snapshots there by your own means.";
+    BackupOfOtherCluster Warning [COMPLETE FAILED READY]
         "The backup is of another cluster: it has another name, or other keys."
         "Name a backup of this cluster in a new EtcdRestore; `manifest.json` in the storage says whose it is.";
     BackupOverdue Warning [BACKED_UP READY]
         "The newest good backup of a cluster is too old: a backup was due twice since then."
         "See what the message and the EtcdBackups of the schedule say; make an EtcdBackup by hand meanwhile.";
-    BackupRequired Warning [AUTHORITIES_ROTATED UP_TO_DATE]
+    BackupRequired Warning [AUTHORITIES_ROTATED READY UP_TO_DATE]
         "An upgrade waits: the backup that precedes it has failed, and there is no good one of the last hour."
         "See the EtcdBackup that the message names, and its storage; another one is made every ten minutes. Or name `backup` in \
-         `spec.preflight.ignore` to upgrade without.";
+         `spec.preflight.ignore`, of a Karmada control plane `Backup` in `spec.upgrade.ignore`, to upgrade without.";
     BackupShrank Warning [READY]
         "The newest backup has less than half the size of the one before it: no older one is deleted."
         "Look for data that is missing in the cluster. Deletion goes on once the next backup has no less again.";
@@ -722,6 +725,9 @@ reasons! {
     KMSPluginNotReady Warning []
         "A KMS plug-in that is to encrypt, or to decrypt, does not answer on a control plane as API servers need it."
         "The message says what it answers: have it run on each control plane, with its socket at `encryption.kms.endpoint`. See [encryption](operations/encryption.md#encrypt-by-a-kms-plug-in).";
+    KarmadaDeploymentNotFound Warning [COMPLETE READY]
+        "There is no KarmadaDeployment of that name in the namespace."
+        "Make it, or name another one; an EtcdBackup is immutable: make a new one.";
     Kept Normal [LOG_KEPT]
         "The run's log is kept in ConfigMaps."
         "";

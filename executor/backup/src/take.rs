@@ -160,6 +160,7 @@ async fn store_objects(
         backup: task.inputs.backup.clone(),
         cluster: task.inputs.cluster.clone(),
         cluster_uid: task.inputs.cluster_uid.clone(),
+        karmada_deployment: task.inputs.karmada_deployment.clone(),
         etcd_cluster_id: state.cluster_id.clone(),
         member: task.member.to_owned(),
         revision: state.revision,

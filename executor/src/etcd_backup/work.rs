@@ -115,6 +115,7 @@ pub(super) fn content(manifest: &BackupManifest, location: &str) -> BackupConten
         member: manifest.member.clone(),
         etcd_version: manifest.etcd_version.clone(),
         kubernetes_version: manifest.kubernetes_version,
+        karmada_version: manifest.karmada_deployment.as_ref().and_then(|plane| plane.version.clone()),
         started_at: manifest.started_at.clone(),
         completed_at: manifest.completed_at.clone(),
     }

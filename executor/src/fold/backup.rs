@@ -9,7 +9,7 @@ pub(super) fn cleaned(content: &BackupContent) -> BackupContent {
     BackupContent {
         location: clean(&content.location, 512),
         sha256: clean(&content.sha256, 64),
-        member: clean(&content.member, 63),
+        member: clean(&content.member, 259),
         etcd_version: clean(&content.etcd_version, 64),
         ..content.clone()
     }

@@ -68,6 +68,7 @@ fn inputs(storage: StorageInputs, recipient: String, location: String) -> Backup
         backup: "bench".to_owned(),
         cluster: "bench".to_owned(),
         cluster_uid: "uid".to_owned(),
+        karmada_deployment: None,
         kubernetes_version: None,
         etcd: None,
         spool: false,

@@ -5,6 +5,7 @@ mod before;
 mod expiry;
 mod needed;
 mod observed;
+mod plane;
 mod removal;
 mod run;
 mod state;
@@ -104,14 +105,15 @@ fn goes_on(observed: &Observed<'_>) -> Plan<Action, EtcdBackupStatus> {
     let state = state(observed);
     let status = status::status(observed, &state);
     let waits_for = status.message.clone();
+    let is_of_plane = observed.backup.spec.karmada_deployment_ref.is_some();
     match state {
         // It is verified next.
         State::Taken(..) if observed.backup.spec.verify.is_some() => {
             Plan { next: Next::after_seconds(1), ..settled(status) }
         }
         State::Taken(..) | State::GivenUp(..) => settled(status),
-        // Machines are not watched.
-        State::Waits(Reason::CertificatesExpired, _) => {
+        // Machines are not watched, nor are planes.
+        State::Waits(reason, _) if reason == Reason::CertificatesExpired || is_of_plane => {
             Plan { next: Next::after_seconds(LOOK_AGAIN_SECONDS), waits_for, ..settled(status) }
         }
         State::Waits(..) | State::Runs(_) => Plan { waits_for, ..settled(status) },
@@ -218,10 +220,11 @@ fn begin<'a>(observed: &Observed<'a>, tried: usize) -> State<'a> {
     State::Begins(unclaimed(observed.runs, tried, |number| run::next(observed, deployment, number)))
 }
 
-/// The cluster, once its etcd can be read; none where the backup is of an etcd without one.
+/// The cluster, once its etcd can be read; none where the backup is of a plane that can be read, or of an etcd without
+/// either.
 fn cluster<'a>(observed: &Observed<'a>) -> Result<Option<&'a ClusterDeployment>, State<'a>> {
     let Some(cluster) = &observed.backup.spec.cluster_name else {
-        return Ok(None);
+        return plane::blocker(observed).map_or(Ok(None), Err);
     };
     let Some(deployment) = observed.deployment else {
         let message = format!("ClusterDeployment {cluster} is not there: make it, or delete this backup");

@@ -1,4 +1,5 @@
-//! EtcdBackupSchedule: makes an EtcdBackup of each cluster when it is due, and deletes those that are kept no longer.
+//! EtcdBackupSchedule: makes an EtcdBackup of each cluster, plane or etcd when it is due, and deletes those that are
+//! kept no longer.
 
 mod backup;
 mod cluster;
@@ -12,7 +13,7 @@ mod target;
 mod verdict;
 mod verification;
 
-use crds::{ClusterDeployment, EtcdBackup, EtcdBackupSchedule, EtcdBackupScheduleStatus, ObjectExt};
+use crds::{ClusterDeployment, EtcdBackup, EtcdBackupSchedule, EtcdBackupScheduleStatus, KarmadaDeployment, ObjectExt};
 use jiff::Timestamp;
 
 use crate::cron::Cron;
@@ -38,8 +39,17 @@ pub enum Action {
 /// The backup of a cluster that is made out of turn, for this moment, as the schedule makes its own: it is verified
 /// where the schedule has any verified, and kept and deleted with the others.
 pub fn backup_between(schedule: &EtcdBackupSchedule, deployment: &ClusterDeployment, moment: Timestamp) -> EtcdBackup {
+    between(schedule, Target::Cluster(deployment), moment)
+}
+
+/// The same of a plane.
+pub fn plane_backup_between(schedule: &EtcdBackupSchedule, plane: &KarmadaDeployment, moment: Timestamp) -> EtcdBackup {
+    between(schedule, Target::Plane(plane), moment)
+}
+
+fn between(schedule: &EtcdBackupSchedule, target: Target<'_>, moment: Timestamp) -> EtcdBackup {
     let verify = schedule.spec.verify.as_ref().map(|verify| verify.of_backup());
-    backup::make(schedule, Target::Cluster(deployment), moment, verify)
+    backup::make(schedule, target, moment, verify)
 }
 
 /// Decides.
@@ -72,7 +82,8 @@ fn decide<'a>(observed: &Observed<'a>, cron: &Cron) -> Vec<Decided<'a>> {
         !deployment.is_deleting() && spec.selects(deployment.name(), deployment.metadata.labels.as_ref())
     };
     let selected = observed.deployments.iter().copied().filter(selected).map(Target::Cluster);
-    let targets = selected.chain(observed.schedule.spec.etcd.as_ref().map(|_| Target::Etcd));
+    let plane = observed.plane.filter(|plane| !plane.is_deleting() && spec.is_for_plane(plane.name()));
+    let targets = selected.chain(plane.map(Target::Plane)).chain(spec.etcd.as_ref().map(|_| Target::Etcd));
     let mut backups = backup::by_cluster(observed.backups);
     let cluster = |target: Target<'a>| {
         let ours = backups.remove(target.uid()).unwrap_or_default();

@@ -32,12 +32,12 @@ use crds::{Host, Machine, PlaybookRun};
 
 use crate::hooks;
 pub use artifact_lock::{ArtifactLock, lock_of};
-pub use backup::etcd_without_machine;
+pub use backup::{EtcdWithoutMachine, etcd_without_machine};
 pub use credential::{Credentials, classify};
 pub use etcd_client::{etcd_client_digest, etcd_client_files, etcd_client_values};
 pub use host::{FirstKey, address_in_cluster, host_inputs};
 pub use identity::identity;
-pub use observed::{BackupSeen, ClusterSeen, InputsObserved, RestoreSeen};
+pub use observed::{BackupSeen, ClusterSeen, InputsObserved, PlaneSeen, RestoreSeen};
 pub use problem::InputsProblem;
 pub use registries::{
     Registries, RegistryLogin, RegistrySeen, digests as registry_digests, login_key, registry_ca, registry_login,

@@ -3,6 +3,7 @@
 //! wanted and work. The same order installs a plane, repairs it, and rolls a change through it.
 
 mod action;
+pub(crate) mod backup_source;
 mod component;
 mod contact;
 mod deletion;
@@ -108,7 +109,7 @@ fn keep(observed: &Observed<'_>) -> Planned {
     let has_work = !work.actions.is_empty();
     let members = members::plan(&observed.of_members());
     let Work { actions, before, outdated } = work;
-    let upgrade = upgrade::find(object, observed.facts);
+    let upgrade = upgrade::planned(observed);
     let silent = status::silent(observed, upgrade.as_ref());
     let upgrade = upgrade.map(|upgrade| {
         let scene =
@@ -139,7 +140,8 @@ fn keep(observed: &Observed<'_>) -> Planned {
     let is_ready = crds::conditions::is_true(&status.conditions, crds::names::condition::READY);
     let waits_for = status.message.clone().filter(|_| !is_ready).or(members.waits_for);
     // What fails for a member ends nothing; what fails for the plane would end what is done for members.
-    let actions = members.actions.into_iter().map(Action::Member).chain(actions).collect();
+    let backup = upgrade.and_then(|(outcome, _)| outcome.backup.clone()).map(Action::CreateBackup);
+    let actions = members.actions.into_iter().map(Action::Member).chain(actions).chain(backup).collect();
     Plan { actions, status, next: next.or_sooner(members.next), waits_for }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crds::references::LocalRef;
-use crds::{Cluster, ClusterDeployment, KarmadaDeployment, ObjectExt};
+use crds::{Cluster, ClusterDeployment, EtcdBackup, EtcdBackupSchedule, KarmadaDeployment, ObjectExt};
 use kube::runtime::reflector::ObjectRef;
 use plan::karmada_deployment::is_cluster_of;
 
@@ -73,6 +73,19 @@ pub(super) fn others(ctx: &Context, object: &KarmadaDeployment) -> Vec<Arc<Karma
     let mut others = ctx.cache.karmada_deployments.everywhere();
     others.retain(|other| other.uid() != object.uid());
     others
+}
+
+/// The EtcdBackups of planes of its name.
+pub(super) fn backups(ctx: &Context, object: &KarmadaDeployment) -> Vec<Arc<EtcdBackup>> {
+    let is_of = |backup: &EtcdBackup| {
+        backup.spec.karmada_deployment_ref.as_ref().is_some_and(|reference| reference.name == object.name())
+    };
+    ctx.cache.etcd_backups.list(object.namespace(), is_of)
+}
+
+/// The EtcdBackupSchedules that are for it.
+pub(super) fn schedules(ctx: &Context, object: &KarmadaDeployment) -> Vec<Arc<EtcdBackupSchedule>> {
+    ctx.cache.etcd_backup_schedules.list(object.namespace(), |schedule| schedule.spec.is_for_plane(object.name()))
 }
 
 /// The Cluster that stands for the plane, if it is there.

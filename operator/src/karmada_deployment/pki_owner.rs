@@ -13,7 +13,7 @@ use crate::pki::leaves::LeafRow;
 pub(super) const ADMINISTRATOR: Administrator = Administrator { common_name: "system:admin", user: "admin" };
 
 /// The KarmadaDeployment as the owner of its PKI.
-pub(super) fn pki_owner(object: &KarmadaDeployment) -> PkiOwner {
+pub(crate) fn pki_owner(object: &KarmadaDeployment) -> PkiOwner {
     PkiOwner { missing: missing(object), ..PkiOwner::new("plane", object, TABLE, (&object.spec.certificates).into()) }
 }
 

@@ -177,21 +177,27 @@ impl Gauges {
         }
     }
 
-    /// Of the clusters that are there; a backup that is older than its cluster is one of a former cluster of its name.
+    /// Of the clusters and planes that are there; a backup that is older is one of a former cluster of the name.
     fn set_last_backups(&self, objects: &Objects) {
         let mut newest: BTreeMap<(&str, &str), i64> = BTreeMap::new();
         for backup in &objects.backups {
-            if let Some((completed, cluster)) = completed(backup).zip(backup.spec.cluster_name.as_deref()) {
+            let plane = backup.spec.karmada_deployment_ref.as_ref().map(|plane| plane.name.as_str());
+            let of = backup.spec.cluster_name.as_deref().or(plane);
+            if let Some((completed, cluster)) = completed(backup).zip(of) {
                 let newest = newest.entry((backup.namespace(), cluster)).or_insert(completed);
                 *newest = completed.max(*newest);
             }
         }
         self.last_backup.clear();
-        for deployment in &objects.deployments {
-            let made = deployment.created_at().map_or(i64::MIN, |made| made.0.as_second());
-            let found = newest.get(&(deployment.namespace(), deployment.name()));
+        // Nothing has the name of a cluster and of a plane.
+        let deployments =
+            objects.deployments.iter().map(|object| (&object.metadata, object.namespace(), object.name()));
+        let planes = objects.planes.iter().map(|object| (&object.metadata, object.namespace(), object.name()));
+        for (meta, namespace, name) in deployments.chain(planes) {
+            let made = meta.creation_timestamp.as_ref().map_or(i64::MIN, |made| made.0.as_second());
+            let found = newest.get(&(namespace, name));
             if let Some(completed) = found.filter(|completed| **completed >= made) {
-                let (namespace, cluster) = (deployment.namespace().to_owned(), deployment.name().to_owned());
+                let (namespace, cluster) = (namespace.to_owned(), name.to_owned());
                 self.last_backup.get_or_create(&Named { namespace, cluster }).set(*completed);
             }
         }
@@ -257,8 +263,8 @@ mod tests {
             let status = format!("certificates: [{}]", certificates.collect::<Vec<_>>().join(", "));
             object("Cluster", "kubeconfigRef: {name: k}", &status)
         };
-        let backup = |cluster: &str, phase: &str, completed: &str| {
-            let spec = format!("clusterName: {cluster}, storageRef: {{name: s}}, encryption: {{recipients: []}}");
+        let backup = |of: &str, phase: &str, completed: &str| {
+            let spec = format!("{of}, storageRef: {{name: s}}, encryption: {{recipients: []}}");
             let content = format!(
                 "location: x, revision: 1, keys: 1, size: 1, sha256: x, member: m, etcdVersion: '3', startedAt: '{completed}', completedAt: '{completed}'"
             );
@@ -271,10 +277,10 @@ mod tests {
             planes: vec![object("KarmadaDeployment", "version: 1.18.2, crds: {bundle: {url: 'https://b'}}", "")],
             clusters: vec![cluster(&["2026-03-01T00:00:00Z", "2026-01-03T12:00:00Z"]), cluster(&[])],
             backups: vec![
-                backup("a", "Succeeded", "2026-01-01T00:00:00Z"),
-                backup("a", "Succeeded", "2026-01-02T00:00:00Z"),
-                backup("a", "Running", "2026-01-03T00:00:00Z"),
-                backup("gone", "Succeeded", "2026-01-03T00:00:00Z"),
+                backup("clusterName: a", "Succeeded", "2026-01-01T00:00:00Z"),
+                backup("clusterName: a", "Succeeded", "2026-01-02T00:00:00Z"),
+                backup("clusterName: a", "Running", "2026-01-03T00:00:00Z"),
+                backup("clusterName: gone", "Succeeded", "2026-01-03T00:00:00Z"),
             ],
         };
         let (gauges, mut registry) = (Gauges::default(), Registry::default());
@@ -303,6 +309,12 @@ mod tests {
             assert!(full.contains(line), "{line}:\n{full}");
         }
         assert!(!full.contains("gone"), "{full}");
+        let of_plane = backup("karmadaDeploymentRef: {name: a}", "Succeeded", "2026-01-02T00:00:00Z");
+        let planes = text(&Objects { deployments: Vec::new(), backups: vec![of_plane], ..objects });
+        assert!(
+            planes.contains("etcd_last_backup_timestamp_seconds{namespace=\"\",cluster=\"a\"} 1767312000"),
+            "{planes}"
+        );
         let empty = text(&Objects::default());
         assert!(!empty.contains('{'), "{empty}");
     }

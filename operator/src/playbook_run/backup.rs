@@ -2,12 +2,12 @@
 //! the storage, and the files that are stored beside the snapshot.
 
 use crds::backup::{BUNDLE_PREFIX, ETCD_SECRETS, STORAGE_PREFIX, STORAGE_SECRETS};
-use crds::{BackupStorage, ClusterDeployment, EtcdBackup, MachineSet, PlaybookRun};
+use crds::{BackupStorage, ClusterDeployment, EtcdBackup, KarmadaDeployment, MachineSet, PlaybookRun};
 use jiff::Timestamp;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
 use kube::{Resource, ResourceExt};
-use plan::inputs::{BackupSeen, etcd_client_values, etcd_without_machine};
+use plan::inputs::{BackupSeen, PlaneSeen, etcd_client_values, etcd_without_machine};
 use plan::rotation::Subject;
 use serde::Serialize;
 use serde_json::json;
@@ -16,10 +16,11 @@ use crate::backup_storage::look_up;
 use crate::cluster_deployment::pki_owner;
 use crate::context::Context;
 use crate::error::{Error, ResultExt};
+use crate::karmada_deployment::pki_owner as plane_pki_owner;
 use crate::live;
-use crate::pki;
 use crate::pki::authority::Leaf;
 use crate::pki::material::Data;
+use crate::pki::{self, PkiOwner};
 
 /// What the run's `backupRef` leads to; none: it has none, or there is no such EtcdBackup.
 pub(super) async fn seen(
@@ -39,11 +40,23 @@ pub(super) async fn seen(
         Some(storage) => look_up(ctx, storage).await?,
         None => Default::default(),
     };
-    let etcd_client = match etcd_without_machine(&backup, deployment) {
-        Some((_, secret)) => live::get::<Secret>(ctx, &namespace, secret).await?,
+    let plane = match &backup.spec.karmada_deployment_ref {
+        Some(reference) => plane_seen(ctx, &namespace, &reference.name).await?,
         None => None,
     };
-    Ok(Some(BackupSeen { backup, storage, seen, etcd_client }))
+    let mut found = BackupSeen { backup, storage, seen, plane, etcd_client: None };
+    if let Some(secret) = etcd_without_machine(&found, deployment).and_then(|etcd| etcd.secret) {
+        found.etcd_client = live::get::<Secret>(ctx, &namespace, secret).await?;
+    }
+    Ok(Some(found))
+}
+
+async fn plane_seen(ctx: &Context, namespace: &str, name: &str) -> Result<Option<PlaneSeen>, Error> {
+    let Some(object) = live::get::<KarmadaDeployment>(ctx, namespace, name).await? else {
+        return Ok(None);
+    };
+    let has_keys = pki::read(ctx, &plane_pki_owner(&object)).await?.is_some();
+    Ok(Some(PlaneSeen { object, has_keys }))
 }
 
 /// The files of the run's Secret.
@@ -55,14 +68,21 @@ pub(super) async fn files(
     let Some(seen) = seen(ctx, run, deployment).await? else {
         return Ok(Data::new());
     };
-    let mut files = match (etcd_without_machine(&seen.backup, deployment), deployment) {
-        (Some((_, secret)), _) => of_others(secret, seen.etcd_client.as_ref())?,
-        (None, Some(deployment)) => of_etcd(ctx, deployment).await?,
+    let plane = seen.plane.as_ref().map(|plane| &plane.object);
+    let owner = deployment.map(pki_owner).or_else(|| plane.map(plane_pki_owner));
+    let secret = etcd_without_machine(&seen, deployment).and_then(|etcd| etcd.secret);
+    let mut files = match (secret, &owner) {
+        (Some(secret), _) => of_others(secret, seen.etcd_client.as_ref())?,
+        (None, Some(owner)) => of_etcd(ctx, owner).await?,
         (None, None) => Data::new(),
     };
-    files.extend(match deployment {
-        Some(deployment) => bundle(ctx, deployment).await?,
-        None => Data::from([in_bundle("etcdbackup.json", &plain(&seen.backup))?]),
+    if let Some(owner) = &owner {
+        files.extend([in_bundle("pki.json", &keys(ctx, owner).await?)?]);
+    }
+    files.extend(match (deployment, plane) {
+        (Some(deployment), _) => wanted_of_cluster(ctx, deployment).await?,
+        (None, Some(plane)) => Data::from([in_bundle("karmadadeployment.json", &plain(plane))?]),
+        (None, None) => Data::from([in_bundle("etcdbackup.json", &plain(&seen.backup))?]),
     });
     files.extend(of_storage(seen.seen.credentials));
     Ok(files)
@@ -85,11 +105,10 @@ pub(super) fn of_storage(credentials: Option<Secret>) -> impl Iterator<Item = (S
     wanted.map(|(key, value)| (format!("{STORAGE_PREFIX}{key}"), value))
 }
 
-/// A certificate of its own, which no machine has, and etcd's authority.
-async fn of_etcd(ctx: &Context, deployment: &ClusterDeployment) -> Result<Data, Error> {
-    let owner = pki_owner(deployment);
+/// A certificate of its own, which nothing else has, and etcd's authority.
+async fn of_etcd(ctx: &Context, owner: &PkiOwner) -> Result<Data, Error> {
     let doing = || format!("make a certificate for the backup of {}", owner.title());
-    let pki = pki::get(ctx, &owner).await?;
+    let pki = pki::get(ctx, owner).await?;
     let authority = pki.authority(Subject::EtcdCa).doing(doing)?;
     let leaf = Leaf { common_name: "clusterwright-backup".into(), ..Leaf::default() };
     let client = authority.signer().issue(&leaf, owner.renewal.validity, Timestamp::now()).doing(doing)?;
@@ -98,20 +117,23 @@ async fn of_etcd(ctx: &Context, deployment: &ClusterDeployment) -> Result<Data, 
     Ok(files.map(|(name, content)| (name.to_owned(), ByteString(content.into()))).collect())
 }
 
-/// What a cluster needs beside its data to live elsewhere: its authorities and keys, and what was wanted of it.
-async fn bundle(ctx: &Context, deployment: &ClusterDeployment) -> Result<Data, Error> {
+/// The Secret with the authorities and keys, without an owner: that is how it is taken over by the object that it is
+/// restored for.
+async fn keys(ctx: &Context, owner: &PkiOwner) -> Result<serde_json::Value, Error> {
+    let name = owner.keys_secret();
+    let keys = owner.find(ctx, &name).await?.unwrap_or_default();
+    Ok(json!({
+        "apiVersion": "v1", "kind": "Secret", "type": "Opaque", "metadata": { "name": name }, "data": keys.data
+    }))
+}
+
+/// What was wanted of a cluster.
+async fn wanted_of_cluster(ctx: &Context, deployment: &ClusterDeployment) -> Result<Data, Error> {
     let namespace = deployment.namespace().unwrap_or_default();
     let name = deployment.name_any();
-    let owner = pki_owner(deployment);
-    let keys = owner.find(ctx, &owner.keys_secret()).await?.unwrap_or_default();
-    // Without an owner: that is how it is taken over by the ClusterDeployment that it is restored for.
-    let keys = json!({
-        "apiVersion": "v1", "kind": "Secret", "type": "Opaque", "metadata": { "name": owner.keys_secret() }, "data": keys.data
-    });
     let sets = live::machine_sets(ctx, &namespace, &name).await?;
     let sets: Vec<_> = sets.iter().map(|set| plain::<MachineSet>(set)).collect();
     let objects = [
-        ("pki.json", keys),
         ("clusterdeployment.json", plain(deployment)),
         ("machinesets.json", json!({ "apiVersion": "v1", "kind": "List", "items": sets })),
     ];

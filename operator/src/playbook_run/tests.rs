@@ -22,6 +22,7 @@ mod authorities;
 mod external_etcd;
 mod faults;
 mod frozen;
+mod plane_backup;
 mod registries;
 
 /// A cluster of one machine, and a run on it that holds the lock.

@@ -50,7 +50,8 @@ fn endpoints() -> Value {
 #[rustfmt::skip]
 async fn a_backup_is_of_a_cluster_or_of_an_etcd_by_its_endpoints() -> Result<()> {
     let bare = || with(with(backup("bare"), "spec.clusterName", json!(null)), "spec.etcd", endpoints());
-    let exactly = "exactly one of clusterName and etcd";
+    let plane = || with(with(backup("plane"), "spec.clusterName", json!(null)), "spec.karmadaDeploymentRef", json!({ "name": "k1" }));
+    let exactly = "exactly one of clusterName, karmadaDeploymentRef and etcd";
     check(&ApiServer::shared().await?, [
         (0, "an etcd", bare(), "spec.etcd.prefix", json!([null, "/registry", "/lab/kept"]), Admitted),
         (0, "both", backup("nightly"), "spec.etcd", json!([endpoints()]), refused_at("spec", exactly)),
@@ -61,6 +62,11 @@ async fn a_backup_is_of_a_cluster_or_of_an_etcd_by_its_endpoints() -> Result<()>
         (0, "no Secret", bare(), "spec.etcd.secretRef", json!([null]), refused("Required value")),
         (0, "no prefix", bare(), "spec.etcd.prefix", json!(["", "/", "registry", "/a/"]), refused("")),
         (0, "nowhere to spool", bare(), "spec.spool", json!([true]), refused_at("spec", "spool goes with clusterName")),
+        (0, "a plane", plane(), "spec.verify", json!([null, { "how": "Hash" }]), Admitted),
+        (0, "a plane and a cluster", backup("nightly"), "spec.karmadaDeploymentRef", json!([{ "name": "k1" }]), refused_at("spec", exactly)),
+        (0, "a plane and an etcd", plane(), "spec.etcd", json!([endpoints()]), refused_at("spec", exactly)),
+        (0, "a plane without a machine", plane(), "spec.spool", json!([true]), refused_at("spec", "spool goes with clusterName")),
+        (0, "a plane without programs", plane(), "spec.verify", json!([verify("Restore")]), refused_at("spec.verify", "with etcd or karmadaDeploymentRef use how: Hash")),
         (0, "to a machine", backup("nightly"), "spec.spool", json!([true, false]), Admitted),
     ]).await
 }
@@ -121,7 +127,8 @@ async fn a_schedule_is_for_one_cluster_or_for_those_with_some_labels_and_keeps_s
     ] {
         ensure!(spec.pointer(path) == Some(&value), "{path}: {:?}", spec.pointer(path));
     }
-    let exactly = "exactly one of clusterName, clusterSelector and etcd";
+    let exactly = "exactly one of clusterName, clusterSelector, karmadaDeploymentRef and etcd";
+    let plane = || with(with(schedule(), "spec.clusterName", json!(null)), "spec.karmadaDeploymentRef", json!({ "name": "k1" }));
     let bare = || with(with(schedule(), "spec.clusterName", json!(null)), "spec.etcd", endpoints());
     check(&server, [
         (0, "every cluster", labelled.clone(), "spec.clusterSelector", json!([{}, { "matchLabels": { "stage": "prod" } }]), Admitted),
@@ -130,6 +137,11 @@ async fn a_schedule_is_for_one_cluster_or_for_those_with_some_labels_and_keeps_s
         (0, "an etcd and a cluster", schedule(), "spec.etcd", json!([endpoints()]), refused_at("spec", exactly)),
         (0, "an etcd and clusters", bare(), "spec.clusterSelector", json!([{}]), refused_at("spec", exactly)),
         (0, "an etcd", bare(), "spec.template.spool", json!([null, false]), Admitted),
+        (0, "a plane", plane(), "spec.template.spool", json!([null, false]), Admitted),
+        (0, "a plane and an etcd", plane(), "spec.etcd", json!([endpoints()]), refused_at("spec", exactly)),
+        (0, "a plane and clusters", plane(), "spec.clusterSelector", json!([{}]), refused_at("spec", exactly)),
+        (0, "a plane nowhere to spool", plane(), "spec.template.spool", json!([true]), refused_at("spec", "template.spool goes with")),
+        (0, "a plane without programs", plane(), "spec.verify", json!([verify("Restore")]), refused_at("spec.verify", "use how: Hash")),
         (0, "nowhere to spool", bare(), "spec.template.spool", json!([true]), refused_at("spec", "template.spool goes with")),
         (0, "no schedule", schedule(), "spec.schedule",
             json!([null, "", "@daily", "0 3 * *", "0 3 * * * *", "0 3 * * ?", "0 3 * * FRI#2", "0 3 * * *\n"]), refused("")),

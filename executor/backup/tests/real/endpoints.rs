@@ -4,8 +4,9 @@ use std::io::{self, Cursor, Read};
 use std::process::Command;
 
 use backup::{BackupError, SpooledSnapshot, Task, choose, take};
-use crds::backup::{BUNDLE_FILE, EtcdInputs, SNAPSHOT_FILE};
+use crds::backup::{BUNDLE_FILE, BackupInputs, EtcdInputs, SNAPSHOT_FILE};
 use futures::future::BoxFuture;
+use serde_json::json;
 use tokio::net::TcpStream;
 
 use super::fixture::{Fixture, NEVER};
@@ -78,6 +79,47 @@ async fn an_etcd_without_a_cluster_is_backed_up_with_its_members_if_its_prefix_h
     }
     let members = members.unwrap();
     assert_eq!((&members[0]["name"], &members[0]["peerURLs"][0]), (&"m0".into(), &member.peer.as_str().into()));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_etcd_of_a_plane_is_read_by_the_names_of_its_members_and_its_manifest_says_whose_it_is() {
+    const NAME: &str = "k1-etcd-0.k1-etcd-peers.karmada-system.svc.cluster.local";
+    let mut fixture = Fixture::new().await;
+    fixture.pki = Pki::for_names(&[NAME]);
+    let member = Member::alone(fixture.place.path(), &fixture.pki).await;
+    member.fill(2).await;
+    let plane = json!({ "name": "k1", "uid": "uid-k1", "version": "1.18.2" });
+    fixture.inputs.karmada_deployment = serde_json::from_value(plane).unwrap();
+    (fixture.inputs.cluster, fixture.inputs.cluster_uid) = (String::new(), String::new());
+    fixture.inputs.location = "_karmada/k1/uid-k1/20260301T120000Z-k3x9".to_owned();
+    let (tls, port) = (fixture.pki.tls(), member.port);
+    let taken = async |name: &str| {
+        let url = format!("https://{name}:2379");
+        let prefix = Some("/registry".to_owned());
+        let etcd = EtcdInputs { endpoints: vec![url.clone()], prefix };
+        let dial = move |_: String| TcpStream::connect(("127.0.0.1", port));
+        choose(&etcd.endpoints, etcd.prefix.as_deref(), &tls, dial).await?;
+        let member = format!("{name}:2379");
+        let task = Task {
+            inputs: &BackupInputs { etcd: Some(etcd), ..fixture.inputs.clone() },
+            member: &member,
+            url: &url,
+            tls: &tls,
+            bundle: &fixture.bundle,
+            store: &fixture.store,
+            spool: None,
+        };
+        take(&task, move || TcpStream::connect(("127.0.0.1", port)), |_| ()).await
+    };
+    let other = taken("k1-etcd-1.k1-etcd-peers.karmada-system.svc.cluster.local").await.unwrap_err();
+    assert_eq!(other.reason(), "EtcdCertificateInvalid", "{other}");
+    let manifest = taken(NAME).await.unwrap();
+    assert_eq!((manifest.keys, manifest.cluster.as_str(), manifest.cluster_uid.as_str()), (2, "", ""));
+    assert_eq!(manifest.member, format!("{NAME}:2379"));
+    let stored = backup::read_manifest(&fixture.store, &fixture.inputs.location).await.unwrap();
+    let plane = stored.karmada_deployment.unwrap();
+    assert_eq!((plane.name.as_str(), plane.uid.as_str()), ("k1", "uid-k1"));
+    assert_eq!(plane.version.unwrap().to_string(), "1.18.2");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -46,6 +46,7 @@ impl Fixture {
             backup: "nightly".to_owned(),
             cluster: "paris".to_owned(),
             cluster_uid: "7f1c".to_owned(),
+            karmada_deployment: None,
             kubernetes_version: None,
         };
         let bundle =

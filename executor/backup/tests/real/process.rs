@@ -20,13 +20,18 @@ pub struct Pki {
 
 impl Pki {
     pub fn new() -> Self {
+        Self::for_names(&[])
+    }
+
+    /// The certificate is for these names, too.
+    pub fn for_names(names: &[&str]) -> Self {
         let key = KeyPair::generate().unwrap();
         let mut authority = CertificateParams::new(Vec::new()).unwrap();
         authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         let ca = authority.self_signed(&key).unwrap().pem();
         let issuer = Issuer::new(authority, key);
         let key = KeyPair::generate().unwrap();
-        let names = vec!["127.0.0.1".to_owned(), "localhost".to_owned()];
+        let names = ["127.0.0.1", "localhost"].iter().chain(names).map(|name| (*name).to_owned()).collect::<Vec<_>>();
         let certificate = CertificateParams::new(names).unwrap().signed_by(&key, &issuer).unwrap();
         Self { ca, certificate: certificate.pem(), key: key.serialize_pem() }
     }

@@ -1,6 +1,6 @@
 //! What the planner of backups looks at.
 
-use crds::{BackupStorage, ClusterDeployment, EtcdBackup, EtcdRestore, Machine, PlaybookRun};
+use crds::{BackupStorage, ClusterDeployment, EtcdBackup, EtcdRestore, KarmadaDeployment, Machine, PlaybookRun};
 use jiff::Timestamp;
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{Pod, Secret};
@@ -18,6 +18,8 @@ pub struct Observed<'a> {
     pub storage: Option<&'a BackupStorage>,
     /// Its cluster, if it has one that is there.
     pub deployment: Option<&'a ClusterDeployment>,
+    /// Its plane, if it has one that is there.
+    pub plane: Option<&'a KarmadaDeployment>,
     /// Machines of the cluster.
     pub machines: &'a [&'a Machine],
     /// Runs of the cluster, or of the backup where it has none.

@@ -4,7 +4,10 @@ mod verifying;
 use crds::etcd_backup::{BackupContent, BackupPhase};
 use crds::playbook_run::RunPhase;
 use crds::step::{Intent, Step};
-use crds::{BackupStorage, ClusterDeployment, Conditions, EtcdBackup, EtcdRestore, Machine, ObjectExt, PlaybookRun};
+use crds::{
+    BackupStorage, ClusterDeployment, Conditions, EtcdBackup, EtcdRestore, KarmadaDeployment, Machine, ObjectExt,
+    PlaybookRun,
+};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{Pod, Secret};
@@ -34,6 +37,7 @@ struct World {
     backup: EtcdBackup,
     storage: Option<BackupStorage>,
     deployment: Option<ClusterDeployment>,
+    plane: Option<KarmadaDeployment>,
     machines: Vec<Machine>,
     runs: Vec<PlaybookRun>,
     restores: Option<Vec<EtcdRestore>>,
@@ -71,6 +75,7 @@ impl World {
                 }),
                 json!({ "installedAt": NOW }),
             )),
+            plane: None,
             machines: vec![
                 machine("b", "control-plane", provisioned()),
                 machine("a", "control-plane", provisioned()),
@@ -94,6 +99,7 @@ impl World {
             backup: &self.backup,
             storage: self.storage.as_ref(),
             deployment: self.deployment.as_ref(),
+            plane: self.plane.as_ref(),
             machines: &self.machines.iter().collect::<Vec<_>>(),
             runs: &self.runs.iter().collect::<Vec<_>>(),
             restores: self.restores.as_ref().map(|restores| restores.iter().collect::<Vec<_>>()).as_deref(),
@@ -350,6 +356,60 @@ fn an_etcd_without_a_cluster_is_read_by_runs_of_no_cluster() {
     world.storage = Some(storage("True"));
     is_taken_without_machines(&mut world, ["metadata-bbbbbbbbbbbbbbbbbbbbbbb-backup-"; 2]);
     assert!(world.runs.iter().all(|run| run.spec.cluster_name.is_none()));
+}
+
+fn karmada(more: Value) -> KarmadaDeployment {
+    let mut spec = json!({ "version": "1.18.2", "crds": { "bundle": { "url": "https://b.example" } } });
+    spec.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    object("KarmadaDeployment", "k1", spec, json!({ "version": "1.18.2" }))
+}
+
+/// A backup of the plane k1, which is not there yet.
+fn of_plane() -> World {
+    let mut world = World::new();
+    world.deployment = None;
+    world.machines.clear();
+    world.backup.spec.cluster_name = None;
+    world.backup.spec.karmada_deployment_ref = Some(crds::references::LocalRef::new("k1"));
+    world
+}
+
+#[test]
+fn a_plane_is_read_by_runs_without_machines_once_it_is_installed_whatever_it_does_since() {
+    let mut world = of_plane();
+    let waits = |world: &mut World| {
+        let (phase, message) = world.step();
+        assert_eq!((phase, world.plan().next), (BackupPhase::Pending, Next::after_seconds(30)));
+        assert!(world.runs.is_empty());
+        (world.backup.condition("Complete").unwrap().reason.clone(), message)
+    };
+    let (reason, message) = waits(&mut world);
+    assert_eq!(reason, "KarmadaDeploymentNotFound");
+    assert!(message.contains("KarmadaDeployment k1 is not there"), "{message}");
+    world.plane = Some(karmada(json!({})));
+    world.plane.as_mut().unwrap().status = None;
+    assert_eq!(waits(&mut world).0, "NotInstalled");
+    // It has been whole once; that it is paused, or broken, is no reason to be without a backup.
+    world.plane = Some(karmada(json!({ "paused": true })));
+    is_taken_without_machines(&mut world, ["nightly-backup-"; 2]);
+    assert!(world.runs.iter().all(|run| run.spec.cluster_name.is_none()));
+}
+
+#[test]
+fn a_plane_that_goes_or_cannot_be_reached_is_given_up_and_says_so() {
+    let check = |plane: KarmadaDeployment, reason: &str, words: &str| {
+        let mut world = of_plane();
+        world.plane = Some(plane);
+        let (phase, message) = world.step();
+        assert_eq!((phase, world.runs.len()), (BackupPhase::Failed, 0));
+        assert_eq!(world.backup.condition("Failed").unwrap().reason, reason);
+        assert!(message.contains(words), "{message}");
+    };
+    let remote = json!({ "hostClusterRef": { "name": "host-a" }, "apiServer": { "serviceType": "NodePort" } });
+    check(karmada(remote), "BackupNotSupported", "runs on Cluster host-a");
+    let mut going = karmada(json!({}));
+    going.metadata.deletion_timestamp = going.metadata.creation_timestamp.clone();
+    check(going, "ClusterDeleting", "KarmadaDeployment k1 is being deleted");
 }
 
 #[test]

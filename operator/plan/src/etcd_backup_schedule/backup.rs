@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use crds::etcd_backup::{BackupContent, BackupPhase, EtcdBackupSpec, Verify};
 use crds::names::{annotation, label};
+use crds::references::LocalRef;
 use crds::{EtcdBackup, EtcdBackupSchedule, ObjectExt};
 use jiff::Timestamp;
 
@@ -57,13 +58,16 @@ pub(super) fn make(
     verify: Option<Verify>,
 ) -> EtcdBackup {
     let template = &schedule.spec.template;
-    let cluster_name = target.cluster().map(|deployment| deployment.name().to_owned());
-    let labels = [
-        cluster_name.clone().map(|name| (label::CLUSTER.into(), name)),
-        Some((label::SCHEDULE.into(), schedule.name().to_owned())),
-    ];
+    let name = target.name().to_owned();
+    let (cluster_name, plane, of) = match target {
+        Target::Cluster(_) => (Some(name.clone()), None, Some((label::CLUSTER.into(), name))),
+        Target::Plane(_) => (None, Some(LocalRef::new(&name)), Some((label::KARMADA.into(), name))),
+        Target::Etcd => (None, None, None),
+    };
+    let labels = [of, Some((label::SCHEDULE.into(), schedule.name().to_owned()))];
     let spec = EtcdBackupSpec {
         cluster_name,
+        karmada_deployment_ref: plane,
         etcd: schedule.spec.etcd.clone(),
         storage_ref: template.storage_ref.clone(),
         encryption: template.encryption.clone(),

@@ -8,7 +8,6 @@ use super::backup::{content, phase, scheduled_at};
 use super::observed::Observed;
 use super::target::Target;
 use crate::cron::Cron;
-use crate::lifecycle::is_installed;
 use crate::moment::after;
 use crate::naming;
 
@@ -87,8 +86,8 @@ impl<'a> Cluster<'a> {
     }
 
     fn turn(&self, observed: &Observed<'_>, cron: &Cron) -> Turn<'a> {
-        if self.target.cluster().is_some_and(|deployment| !is_installed(deployment)) {
-            return Turn::Excluded(Reason::NotInstalled, format!("{} is not installed yet", self.target.said()));
+        if let Some((reason, message)) = self.target.excluded() {
+            return Turn::Excluded(reason, message);
         }
         if let Some(backup) = self.backups.iter().find(|backup| goes_on(backup)) {
             return Turn::UnderWay(backup);

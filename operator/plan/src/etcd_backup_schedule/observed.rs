@@ -1,6 +1,6 @@
 //! What the planner of schedules looks at.
 
-use crds::{ClusterDeployment, EtcdBackup, EtcdBackupSchedule, EtcdRestore};
+use crds::{ClusterDeployment, EtcdBackup, EtcdBackupSchedule, EtcdRestore, KarmadaDeployment};
 use jiff::Timestamp;
 
 /// What was observed.
@@ -11,6 +11,8 @@ pub struct Observed<'a> {
     pub schedule: &'a EtcdBackupSchedule,
     /// ClusterDeployments of the namespace.
     pub deployments: &'a [&'a ClusterDeployment],
+    /// The KarmadaDeployment of `spec.karmadaDeploymentRef`, if it is there.
+    pub plane: Option<&'a KarmadaDeployment>,
     /// EtcdBackups with the label of the schedule.
     pub backups: &'a [&'a EtcdBackup],
     /// EtcdRestores of the namespace. None: not all of them, or of the ClusterDeployments, can be read, and no backup

@@ -1,7 +1,10 @@
-//! What a schedule backs up: a cluster, or an etcd without one.
+//! What a schedule backs up: a cluster, a plane, or an etcd without either.
 
-use crds::{ClusterDeployment, ObjectExt};
+use crds::{ClusterDeployment, KarmadaDeployment, ObjectExt, Reason};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+
+use crate::karmada_deployment::backup_source;
+use crate::lifecycle;
 
 /// The name, and the UID, of an etcd without a cluster: a schedule has one.
 const ETCD: &str = "etcd";
@@ -10,6 +13,7 @@ const ETCD: &str = "etcd";
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Target<'a> {
     Cluster(&'a ClusterDeployment),
+    Plane(&'a KarmadaDeployment),
     Etcd,
 }
 
@@ -18,6 +22,7 @@ impl<'a> Target<'a> {
     pub fn name(self) -> &'a str {
         match self {
             Self::Cluster(deployment) => deployment.name(),
+            Self::Plane(plane) => plane.name(),
             Self::Etcd => ETCD,
         }
     }
@@ -26,27 +31,40 @@ impl<'a> Target<'a> {
     pub fn uid(self) -> &'a str {
         match self {
             Self::Cluster(deployment) => deployment.uid(),
+            Self::Plane(plane) => plane.uid(),
             Self::Etcd => ETCD,
-        }
-    }
-
-    /// The cluster; none where there is none.
-    pub fn cluster(self) -> Option<&'a ClusterDeployment> {
-        match self {
-            Self::Cluster(deployment) => Some(deployment),
-            Self::Etcd => None,
         }
     }
 
     /// From when on it is there to be backed up, if that is known.
     pub fn since(self) -> Option<&'a Time> {
-        self.cluster()?.status.as_ref()?.installed_at.as_ref()
+        match self {
+            Self::Cluster(deployment) => deployment.status.as_ref()?.installed_at.as_ref(),
+            Self::Plane(plane) => plane.created_at(),
+            Self::Etcd => None,
+        }
+    }
+
+    /// Why it cannot be backed up; none: it can.
+    pub fn excluded(self) -> Option<(Reason, String)> {
+        let is_installed = match self {
+            Self::Cluster(deployment) => lifecycle::is_installed(deployment),
+            Self::Plane(plane) => {
+                if let Some(message) = backup_source::etcd_not_reached(plane) {
+                    return Some((Reason::BackupNotSupported, message));
+                }
+                backup_source::is_installed(plane)
+            }
+            Self::Etcd => true,
+        };
+        (!is_installed).then(|| (Reason::NotInstalled, format!("{} is not installed yet", self.said())))
     }
 
     /// In a message: `cluster paris`.
     pub fn said(self) -> String {
         match self {
             Self::Cluster(deployment) => format!("cluster {}", deployment.name()),
+            Self::Plane(plane) => format!("plane {}", plane.name()),
             Self::Etcd => "the etcd".to_owned(),
         }
     }

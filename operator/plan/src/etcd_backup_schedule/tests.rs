@@ -1,6 +1,7 @@
 use crds::etcd_backup::{BackupDeletionPolicy, BackupPhase, VerifyMethod};
 use crds::{
-    ClusterDeployment, Conditions, EtcdBackup, EtcdBackupSchedule, EtcdBackupScheduleStatus, EtcdRestore, ObjectExt,
+    ClusterDeployment, Conditions, EtcdBackup, EtcdBackupSchedule, EtcdBackupScheduleStatus, EtcdRestore,
+    KarmadaDeployment, ObjectExt,
 };
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -36,6 +37,7 @@ struct World {
     now: Timestamp,
     schedule: EtcdBackupSchedule,
     deployments: Vec<ClusterDeployment>,
+    plane: Option<KarmadaDeployment>,
     backups: Vec<EtcdBackup>,
     restores: Vec<EtcdRestore>,
     are_restores_known: bool,
@@ -57,6 +59,7 @@ impl World {
             now: at(now),
             schedule: object("EtcdBackupSchedule", "nightly", spec, json!({})),
             deployments: clusters.iter().map(|name| cluster(name)).collect(),
+            plane: None,
             backups: Vec::new(),
             restores: Vec::new(),
             are_restores_known: true,
@@ -70,6 +73,7 @@ impl World {
             now: self.now,
             schedule: &self.schedule,
             deployments: &self.deployments.iter().collect::<Vec<_>>(),
+            plane: self.plane.as_ref(),
             backups: &self.backups.iter().collect::<Vec<_>>(),
             restores: self.are_restores_known.then_some(&self.restores.iter().collect::<Vec<_>>()),
         })
@@ -506,6 +510,53 @@ fn an_etcd_without_a_cluster_is_backed_up_and_keeps_its_backups_when_its_endpoin
     assert_eq!(world.take(), 1);
     let status = world.schedule.status.as_ref().unwrap();
     assert_eq!((status.clusters.len(), status.clusters[0].name.as_str(), status.clusters[0].backups), (1, "etcd", 2));
+}
+
+fn karmada(more: Value) -> KarmadaDeployment {
+    let mut spec = json!({ "version": "1.18.2", "crds": { "bundle": { "url": "https://b.example" } } });
+    spec.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    object("KarmadaDeployment", "k1", spec, json!({ "version": "1.18.2" }))
+}
+
+#[test]
+fn a_plane_is_backed_up_as_clusters_are_and_its_backups_are_kept_apart_from_those_of_a_namesake() {
+    let fields = json!({ "karmadaDeploymentRef": { "name": "k1" }, "retention": { "keepLast": 2 } });
+    let mut world = World::with("2026-06-01T03:00:00Z", fields, &["paris"]);
+    assert_eq!((world.step(), world.ready().0.as_str()), (0, "False KarmadaDeploymentNotFound"));
+    world.plane = Some(karmada(json!({})));
+    world.plane.as_mut().unwrap().status = None;
+    assert_eq!((world.step(), world.ready().0.as_str()), (0, "False NotInstalled"));
+    assert!(world.ready().1.contains("plane k1 is not installed yet"), "{}", world.ready().1);
+    world.plane = Some(karmada(json!({})));
+    for _ in 0..4 {
+        assert_eq!(world.take(), 1);
+        world.now += SignedDuration::from_hours(24);
+    }
+    let spec = &world.backups[0].spec;
+    assert_eq!(
+        (&spec.cluster_name, &spec.karmada_deployment_ref),
+        (&None, &Some(crds::references::LocalRef::new("k1")))
+    );
+    let labels = world.backups[0].metadata.labels.clone().unwrap();
+    assert_eq!(labels.get("clusterwright.dev/karmada").map(String::as_str), Some("k1"));
+    assert!(!labels.contains_key("clusterwright.dev/cluster"));
+    assert_eq!((world.backups.len(), world.deleted.len()), (2, 2));
+    let (ready, message) = world.ready();
+    assert!(ready == "True Scheduled" && message.starts_with("1 plane; next at"), "{ready}: {message}");
+    // A plane that is made anew under the name is another one.
+    world.plane.as_mut().unwrap().metadata.uid = Some("uid-later".into());
+    world.step();
+    assert_eq!(world.schedule.status.as_ref().unwrap().clusters[0].backups, 0);
+    assert_eq!(world.deleted.len(), 2);
+}
+
+#[test]
+fn a_plane_whose_etcd_is_not_reached_is_said_and_no_backup_of_it_is_made() {
+    let fields = json!({ "karmadaDeploymentRef": { "name": "k1" } });
+    let mut world = World::with("2026-06-01T03:00:00Z", fields, &[]);
+    let remote = json!({ "hostClusterRef": { "name": "host-a" }, "apiServer": { "serviceType": "NodePort" } });
+    world.plane = Some(karmada(remote));
+    assert_eq!((world.step(), world.ready().0.as_str()), (0, "False BackupNotSupported"));
 }
 
 impl World {

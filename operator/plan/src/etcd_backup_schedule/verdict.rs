@@ -42,6 +42,11 @@ pub(super) fn verdict(observed: &Observed<'_>, decided: &[Decided<'_>], clusters
         let message = format!("ClusterDeployment {name} is not there: make it, or correct spec.clusterName");
         return Verdict::reconciling(Reason::ClusterNotFound, message);
     }
+    if let (Some(plane), []) = (&spec.karmada_deployment_ref, decided) {
+        let message =
+            format!("KarmadaDeployment {} is not there: make it, or correct spec.karmadaDeploymentRef", plane.name);
+        return Verdict::reconciling(Reason::KarmadaDeploymentNotFound, message);
+    }
     if decided.is_empty() {
         return Verdict::ready(Reason::NoClusters, "spec.clusterSelector selects no ClusterDeployment".into());
     }
@@ -84,6 +89,7 @@ fn severity(reason: Reason) -> usize {
         Reason::BackupMissed,
         Reason::BackupShrank,
         Reason::VerificationNotMade,
+        Reason::BackupNotSupported,
         Reason::NotInstalled,
     ];
     order.iter().position(|there| *there == reason).unwrap_or(order.len())
@@ -91,10 +97,13 @@ fn severity(reason: Reason) -> usize {
 
 /// What goes on, or when it goes on: `3 clusters; 1 being backed up; next at 2026-11-25 03:00:00 UTC`.
 fn told(observed: &Observed<'_>, decided: &[Decided<'_>], clusters: &[ScheduledCluster]) -> String {
-    let all = match observed.schedule.spec.etcd {
-        Some(_) => "1 etcd".to_owned(),
-        None => count(decided.len(), "cluster"),
+    let spec = &observed.schedule.spec;
+    let noun = match (&spec.etcd, &spec.karmada_deployment_ref) {
+        (Some(_), _) => "etcd",
+        (None, Some(_)) => "plane",
+        (None, None) => "cluster",
     };
+    let all = count(decided.len(), noun);
     let busy =
         decided.iter().filter(|one| one.begins.is_some() || matches!(one.cluster.turn, Turn::UnderWay(_))).count();
     let waiting = decided.iter().filter(|one| {

@@ -115,6 +115,7 @@ fn unusable(name: &str, storage: Option<&BackupStorage>) -> Option<String> {
 fn make(restore: &EtcdRestore, storage_ref: LocalRef, encryption: BackupEncryption) -> EtcdBackup {
     let spec = EtcdBackupSpec {
         cluster_name: Some(restore.spec.cluster_name.clone()),
+        karmada_deployment_ref: None,
         etcd: None,
         storage_ref,
         encryption,

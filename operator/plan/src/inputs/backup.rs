@@ -1,17 +1,20 @@
 //! The backup that a run is asked for.
 
-use crds::backup::{BackupInputs, EtcdInputs};
+use crds::backup::{BackupInputs, EtcdInputs, PlaneManifest};
 use crds::cluster_deployment::EtcdTopology;
-use crds::{ClusterDeployment, EtcdBackup, ObjectExt, PlaybookRun, Reason};
+use crds::{ClusterDeployment, KarmadaDeployment, KubernetesVersion, ObjectExt, PlaybookRun, Reason};
 
 use super::etcd_client::etcd_client_values;
-use super::observed::{BackupSeen, ClusterSeen};
+use super::observed::{BackupSeen, ClusterSeen, PlaneSeen};
 use super::problem::InputsProblem;
 use super::storage::storage;
+use crate::karmada_deployment::{backup_source, pki};
 use crate::naming::short_hash;
 
 /// Where backups of etcds without a cluster are, below the prefix: no cluster's name begins so.
 const WITHOUT_CLUSTER: &str = "_etcd";
+/// The same of planes.
+const OF_PLANES: &str = "_karmada";
 
 /// What the run is asked for; none for a run that takes no backup.
 pub(super) fn inputs(
@@ -41,17 +44,18 @@ pub(super) fn inputs(
         return Err(InputsProblem::waits(Reason::StorageNotFound, message));
     };
     let deployment = cluster.map(|cluster| cluster.deployment);
+    let plane = plane(seen)?;
     let etcd = over_endpoints(run, seen, deployment)?;
-    let status = deployment.and_then(|deployment| deployment.status.as_ref());
     let name = |deployment: &ClusterDeployment| (deployment.name().to_owned(), deployment.uid().to_owned());
     let (cluster, cluster_uid) = deployment.map(name).unwrap_or_default();
-    let directory = match &etcd {
-        Some(etcd) if cluster.is_empty() => {
+    let directory = match (plane, &etcd) {
+        (Some(plane), _) => format!("{OF_PLANES}/{}/{}", plane.name(), plane.uid()),
+        (None, Some(etcd)) if cluster.is_empty() => {
             let mut endpoints: Vec<&str> = etcd.endpoints.iter().map(String::as_str).collect();
             endpoints.sort_unstable();
             format!("{WITHOUT_CLUSTER}/{}", short_hash(&endpoints, 8))
         }
-        _ => format!("{cluster}/{cluster_uid}"),
+        (None, _) => format!("{cluster}/{cluster_uid}"),
     };
     Ok(Some(BackupInputs {
         storage: storage(of_backup, &seen.seen)?,
@@ -64,8 +68,39 @@ pub(super) fn inputs(
         backup: backup.name().to_owned(),
         cluster,
         cluster_uid,
-        kubernetes_version: status.and_then(|status| status.kubernetes_version.as_deref()?.parse().ok()),
+        karmada_deployment: plane.map(described),
+        kubernetes_version: kubernetes_version(deployment, plane),
     }))
+}
+
+/// The plane that is backed up, once it can be; none: it is none.
+fn plane(seen: &BackupSeen) -> Result<Option<&KarmadaDeployment>, InputsProblem> {
+    let Some(reference) = &seen.backup.spec.karmada_deployment_ref else {
+        return Ok(None);
+    };
+    match &seen.plane {
+        Some(plane) if plane.has_keys => Ok(Some(&plane.object)),
+        Some(plane) => Err(InputsProblem::waits(Reason::PKIMissing, pki::missing(&plane.object))),
+        None => {
+            let message = format!("KarmadaDeployment {} is not there: make it, or delete this run", reference.name);
+            Err(InputsProblem::waits(Reason::KarmadaDeploymentNotFound, message))
+        }
+    }
+}
+
+fn described(plane: &KarmadaDeployment) -> PlaneManifest {
+    let version = plane.status.as_ref().and_then(|status| status.version.as_deref()?.parse().ok());
+    PlaneManifest { name: plane.name().to_owned(), uid: plane.uid().to_owned(), version }
+}
+
+/// What the API servers of the cluster or of the plane run, if it is known.
+fn kubernetes_version(
+    deployment: Option<&ClusterDeployment>,
+    plane: Option<&KarmadaDeployment>,
+) -> Option<KubernetesVersion> {
+    let of_cluster =
+        deployment.and_then(|deployment| deployment.status.as_ref()?.kubernetes_version.as_deref()?.parse().ok());
+    of_cluster.or_else(|| plane.and_then(backup_source::kubernetes_version))
 }
 
 /// The etcd that is read over its endpoints, once its Secret can be used; none: it is on the run's Hosts.
@@ -74,7 +109,7 @@ fn over_endpoints(
     seen: &BackupSeen,
     deployment: Option<&ClusterDeployment>,
 ) -> Result<Option<EtcdInputs>, InputsProblem> {
-    let etcd = etcd_without_machine(&seen.backup, deployment);
+    let etcd = etcd_without_machine(seen, deployment);
     if etcd.is_some() != run.spec.hosts.is_empty() {
         let message = match etcd {
             Some(_) => "hosts is not empty, and the etcd is on none of them: make an EtcdBackup, which makes its run",
@@ -82,27 +117,43 @@ fn over_endpoints(
         };
         return Err(InputsProblem::refused(Reason::InputsRefused, message.to_owned()));
     }
-    let Some((etcd, secret)) = etcd else {
+    let Some(etcd) = etcd else {
         return Ok(None);
     };
-    etcd_client_values(secret, seen.etcd_client.as_ref())?;
-    Ok(Some(etcd))
+    if let Some(secret) = etcd.secret {
+        etcd_client_values(secret, seen.etcd_client.as_ref())?;
+    }
+    Ok(Some(etcd.inputs))
 }
 
-/// The endpoints of the etcd of a backup, and the name of the Secret by which it is read; none: it is on machines of
-/// its cluster.
+/// An etcd that is on no machine of a cluster.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EtcdWithoutMachine<'a> {
+    /// Its endpoints, and below which keys the data is.
+    pub inputs: EtcdInputs,
+    /// Name of the Secret by which it is read; none: a certificate is issued for the run.
+    pub secret: Option<&'a str>,
+}
+
+/// The etcd of a backup that is read over its endpoints; none: it is on machines of its cluster.
 pub fn etcd_without_machine<'a>(
-    backup: &'a EtcdBackup,
+    seen: &'a BackupSeen,
     deployment: Option<&'a ClusterDeployment>,
-) -> Option<(EtcdInputs, &'a str)> {
-    if let Some(etcd) = &backup.spec.etcd {
+) -> Option<EtcdWithoutMachine<'a>> {
+    if let Some(etcd) = &seen.backup.spec.etcd {
         let inputs = EtcdInputs { endpoints: etcd.endpoints.clone(), prefix: etcd.prefix.clone() };
-        return Some((inputs, &etcd.secret_ref.name));
+        return Some(EtcdWithoutMachine { inputs, secret: Some(&etcd.secret_ref.name) });
+    }
+    if let Some(PlaneSeen { object, .. }) = &seen.plane {
+        let prefix = Some(backup_source::etcd_prefix(object).to_owned());
+        let inputs = EtcdInputs { endpoints: backup_source::etcd_endpoints(object), prefix };
+        let secret = object.spec.etcd.external.as_ref().map(|external| external.secret_ref.name.as_str());
+        return Some(EtcdWithoutMachine { inputs, secret });
     }
     let etcd = &deployment?.spec.etcd;
     let inputs = EtcdInputs { endpoints: etcd.endpoints.clone(), prefix: Some(etcd.prefix().to_owned()) };
     let secret = etcd.secret_ref.as_ref().map(|secret| secret.name.as_str()).unwrap_or_default();
-    (etcd.topology == EtcdTopology::External).then_some((inputs, secret))
+    (etcd.topology == EtcdTopology::External).then_some(EtcdWithoutMachine { inputs, secret: Some(secret) })
 }
 
 /// A place that no other run has: the cluster's, then the moment and the run. A name alone would be another cluster's
@@ -115,12 +166,12 @@ fn location(run: &PlaybookRun, directory: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use crds::{BackupStorage, ClusterDeployment, EtcdBackup, PlaybookRun};
+    use crds::{BackupStorage, ClusterDeployment, EtcdBackup, KarmadaDeployment, PlaybookRun};
     use serde_json::{Value, json};
 
     use super::super::artifacts::ArtifactsSeen;
     use super::super::etcd_client::tests::secret;
-    use super::{BackupSeen, ClusterSeen, inputs};
+    use super::{BackupSeen, ClusterSeen, PlaneSeen, inputs};
 
     fn object<K: serde::de::DeserializeOwned>(kind: &str, name: &str, spec: Value) -> K {
         let meta = json!({ "name": name, "namespace": "fleet", "uid": format!("uid-{name}"),
@@ -144,6 +195,7 @@ mod tests {
         backup: EtcdBackup,
         run: PlaybookRun,
         deployment: Option<ClusterDeployment>,
+        plane: Option<PlaneSeen>,
         has_secret: bool,
     }
 
@@ -155,7 +207,21 @@ mod tests {
                 let spec = json!({ "kubernetesVersion": "1.35.4", "controlPlane": { "replicas": 1 }, "etcd": etcd });
                 object("ClusterDeployment", "paris", spec)
             });
-            Self { backup: backup(of), run: object("PlaybookRun", "run", spec), deployment, has_secret: true }
+            let run = object("PlaybookRun", "run", spec);
+            Self { backup: backup(of), run, deployment, plane: None, has_secret: true }
+        }
+
+        /// The plane k1, with these further fields of its spec.
+        fn of_plane(more: Value) -> Self {
+            let mut spec = json!({ "version": "1.18.2", "crds": { "bundle": { "url": "https://b.example" } } });
+            spec.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            let mut object: KarmadaDeployment = object("KarmadaDeployment", "k1", spec);
+            let status = json!({ "version": "1.18.1", "components": [
+                { "name": "etcd", "version": "3.6.6-0" }, { "name": "kube-apiserver", "version": "1.35.2" }] });
+            object.status = serde_json::from_value(status).unwrap();
+            let mut world = Self::new(json!({ "karmadaDeploymentRef": { "name": "k1" } }), &[], None);
+            world.plane = Some(PlaneSeen { object, has_keys: true });
+            world
         }
 
         fn inputs(&self) -> Result<crds::backup::BackupInputs, String> {
@@ -167,6 +233,7 @@ mod tests {
                     json!({ "volume": { "claimName": "c" } }),
                 )),
                 seen: Default::default(),
+                plane: self.plane.clone(),
                 etcd_client: self.has_secret.then(|| secret(&[])),
             };
             let cluster = self.deployment.as_ref().map(|deployment| ClusterSeen {
@@ -215,6 +282,38 @@ mod tests {
         );
         let stacked = World::new(json!({ "clusterName": "paris" }), &["a"], Some(json!({})));
         assert_eq!(stacked.inputs().unwrap().etcd, None);
+    }
+
+    #[test]
+    fn a_plane_is_read_from_its_members_and_kept_in_a_place_of_its_own() {
+        let local = json!({ "etcd": { "local": { "replicas": 3 } } });
+        let world = World { has_secret: false, ..World::of_plane(local) };
+        let inputs = world.inputs().unwrap();
+        let etcd = inputs.etcd.unwrap();
+        let first = "https://k1-etcd-0.k1-etcd-peers.karmada-system.svc.cluster.local:2379";
+        assert_eq!((etcd.endpoints.len(), etcd.endpoints[0].as_str()), (3, first));
+        assert_eq!((etcd.prefix.as_deref(), inputs.cluster.as_str()), (Some("/registry"), ""));
+        assert_eq!(inputs.location, "_karmada/k1/uid-k1/20260301T120000Z-uid-run");
+        let plane = inputs.karmada_deployment.unwrap();
+        assert_eq!((plane.name.as_str(), plane.uid.as_str()), ("k1", "uid-k1"));
+        assert_eq!(plane.version.map(|version| version.to_string()).as_deref(), Some("1.18.1"));
+        assert_eq!(inputs.kubernetes_version.map(|version| version.to_string()).as_deref(), Some("1.35.2"));
+        let external =
+            json!({ "endpoints": ["https://10.0.0.5:2379"], "secretRef": { "name": "etcd" }, "prefix": "/k1" });
+        let world = World::of_plane(json!({ "etcd": { "external": external } }));
+        let etcd = world.inputs().unwrap().etcd.unwrap();
+        assert_eq!((etcd.endpoints[0].as_str(), etcd.prefix.as_deref()), ("https://10.0.0.5:2379", Some("/k1")));
+        let without = World { has_secret: false, ..world };
+        assert!(without.inputs().unwrap_err().contains("Secret etcd"));
+    }
+
+    #[test]
+    fn a_plane_without_its_keys_is_not_backed_up_since_nobody_could_read_what_is_restored() {
+        let mut world = World::of_plane(json!({}));
+        world.plane.as_mut().unwrap().has_keys = false;
+        assert!(world.inputs().unwrap_err().starts_with("Secret k1-pki"));
+        world.plane = None;
+        assert!(world.inputs().unwrap_err().contains("KarmadaDeployment k1 is not there"));
     }
 
     #[test]

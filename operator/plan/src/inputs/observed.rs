@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crds::{BackupStorage, ClusterDeployment, EtcdBackup, EtcdRestore, Host, Machine, PlaybookRun};
+use crds::{BackupStorage, ClusterDeployment, EtcdBackup, EtcdRestore, Host, KarmadaDeployment, Machine, PlaybookRun};
 use k8s_openapi::api::core::v1::Secret;
 
 use super::artifacts;
@@ -63,8 +63,19 @@ pub struct BackupSeen {
     pub storage: Option<BackupStorage>,
     /// What the references of that lead to.
     pub seen: StorageSeen,
+    /// Its KarmadaDeployment, if it has one that is there.
+    pub plane: Option<PlaneSeen>,
     /// The Secret by which an etcd is read that is on no machine of the cluster, if it is there.
     pub etcd_client: Option<Secret>,
+}
+
+/// A plane whose etcd is backed up.
+#[derive(Clone, Debug)]
+pub struct PlaneSeen {
+    /// The KarmadaDeployment.
+    pub object: KarmadaDeployment,
+    /// Whether the Secret with its authorities and keys is there.
+    pub has_keys: bool,
 }
 
 /// What a run's `restoreRef` leads to; or, of an install that brings a backup, what its ClusterDeployment begins with.

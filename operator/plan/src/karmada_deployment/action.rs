@@ -1,7 +1,7 @@
 //! What the planner of KarmadaDeployments answers.
 
 use crds::cluster_addon::AppliedObject;
-use crds::{Cluster, KarmadaDeploymentStatus};
+use crds::{Cluster, EtcdBackup, KarmadaDeploymentStatus};
 
 use super::leaves::LeafWanted;
 use super::members;
@@ -48,6 +48,8 @@ pub enum Action {
     /// Do this for a member. A failure is the member's: it goes into its `failure`, nothing further is done for it in
     /// this pass, and all else goes on.
     Member(members::Action),
+    /// Create this backup, unless it is there already.
+    CreateBackup(Box<EtcdBackup>),
     /// Take the finalizer away.
     RemoveFinalizer,
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crds::cluster::ComponentHealth;
-use crds::{Cluster, KarmadaDeployment};
+use crds::{Cluster, EtcdBackup, EtcdBackupSchedule, KarmadaDeployment};
 use jiff::Timestamp;
 use serde_json::Value;
 
@@ -43,6 +43,10 @@ pub struct Observed<'a> {
     pub plane: &'a Contact<PlaneSeen>,
     /// The Cluster of this name in the namespace, if it was made for the plane, as `is_cluster_of` says.
     pub cluster: Option<&'a Cluster>,
+    /// The EtcdBackups that refer to it.
+    pub backups: &'a [&'a EtcdBackup],
+    /// The EtcdBackupSchedules that refer to it.
+    pub schedules: &'a [&'a EtcdBackupSchedule],
     /// What was seen of its members.
     pub members: members::Seen<'a>,
 }

@@ -18,6 +18,7 @@ use super::place::{Place, Stage, Wanted};
 use super::progress::StageReport;
 use super::upgrade::{Outcome, Upgrade, image_version};
 use crate::addon::Problem;
+use crate::backed_up::backed_up;
 use crate::cluster_addon::State;
 use crate::message::cut;
 
@@ -60,9 +61,19 @@ pub(super) fn status(observed: &Observed<'_>, found: &Found<'_>) -> KarmadaDeplo
     if has_version || is_over {
         shown.version = Some(observed.object.spec.version.as_str().to_owned());
     }
-    let statements: Vec<Statement> = [ready].into_iter().chain(parts).collect();
+    let statements: Vec<Statement> = [ready].into_iter().chain(parts).chain(backups(observed)).collect();
+    shown
+        .conditions
+        .retain(|old| old.type_ != condition::BACKED_UP || statements.iter().any(|new| new.type_ == old.type_));
     shown.conditions = state(&shown.conditions, &statements, Some(observed.object.generation()), &Time(observed.now));
     shown
+}
+
+/// Whether it was backed up of late, where a schedule is for it.
+fn backups(observed: &Observed<'_>) -> Option<Statement> {
+    let name = observed.object.name();
+    let schedules = observed.schedules.iter().copied().filter(|schedule| schedule.spec.is_for_plane(name));
+    backed_up(schedules, name, observed.now).map(|said| said.statement)
 }
 
 /// The status of one that is being deleted.

@@ -1,6 +1,7 @@
 //! A plane in a world of its own: applied until nothing is left to do.
 
 mod admission;
+mod backup_source;
 mod deletion;
 mod estimators;
 mod fields;

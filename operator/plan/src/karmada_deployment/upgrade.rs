@@ -3,6 +3,7 @@
 //! that is cut off goes on where it was.
 
 mod approval;
+mod backup_before;
 mod gate;
 mod go_on;
 mod preflight;
@@ -22,7 +23,7 @@ use crds::KarmadaDeployment;
 
 use super::component::Component;
 use super::members::EstimatorDue;
-use super::observed::HostFacts;
+use super::observed::{HostFacts, Observed};
 use super::release::Release;
 
 /// In which version estimators are now.
@@ -34,6 +35,13 @@ pub fn estimators_due(object: &KarmadaDeployment, facts: &HostFacts) -> Estimato
         Due::Kept(version) | Due::Stopped(version) => EstimatorDue::Kept(version),
         Due::Later => EstimatorDue::Later,
     }
+}
+
+/// The upgrade that is wanted, whose plan says where no backup precedes it; none: there is none.
+pub(super) fn planned(observed: &Observed<'_>) -> Option<Upgrade> {
+    let upgrade = find(observed.object, observed.facts)?;
+    let warning = backup_before::warning(observed, &upgrade);
+    Some(upgrade.warned(warning))
 }
 
 /// Whether versions that run are not those that are wanted, so that it matters what the plane propagates.

@@ -66,3 +66,42 @@ async fn an_upgrade_arrives_wherever_the_operator_is_cut_off_and_nothing_is_made
     assert_eq!((status.version.as_deref(), status.upgrade), (Some("1.18.2"), None), "{:?}", status.message);
     cut.is_made_once(&names);
 }
+
+#[tokio::test]
+async fn the_backup_before_an_upgrade_is_made_once_wherever_the_operator_is_cut_off_and_nothing_moves_before() {
+    let world = World::new().await.in_version("1.17.5");
+    world.passes(MANY).await;
+    let schedule = json!({
+        "apiVersion": "clusterwright.dev/v1alpha1", "kind": "EtcdBackupSchedule",
+        "metadata": { "name": "nightly", "namespace": "fleet" },
+        "spec": {
+            "karmadaDeploymentRef": { "name": "k1" }, "schedule": "0 3 * * *",
+            "template": { "storageRef": { "name": "s3" }, "encryption": { "recipients": ["age1x"] } }
+        }
+    });
+    world.api.put("etcdbackupschedules", &schedule.to_string());
+    world.want("1.18.2");
+    for _ in 0..10 {
+        world.cut_after_the_next_write();
+        world.pass(&world.operator()).await;
+        world.mend();
+    }
+    let backups = world.api.values("etcdbackups");
+    assert_eq!(backups.len(), 1, "{}", world.message());
+    assert_eq!(backups[0]["spec"]["karmadaDeploymentRef"], json!({ "name": "k1" }));
+    assert!(world.message().contains("waits for EtcdBackup nightly-"), "{}", world.message());
+    for name in ["webhook", "scheduler", "controller-manager"] {
+        assert_eq!(version(&world, name), ("1.17.5".to_owned(), 1), "{name}");
+    }
+    let now = jiff::Timestamp::now().to_string();
+    let content = json!({
+        "location": "_karmada/k1/u/x", "revision": 7, "keys": 5, "size": 9, "sha256": "00", "member": "m",
+        "etcdVersion": "3.6.6", "startedAt": now, "completedAt": now
+    });
+    let key = format!("etcdbackups/fleet/{}", backups[0]["metadata"]["name"].as_str().unwrap());
+    world.api.edit(&key, |backup| backup["status"] = json!({ "phase": "Succeeded", "backup": content }));
+    world.passes(MORE).await;
+    assert!(world.object().is_true("Ready"), "{}", world.message());
+    assert_eq!(version(&world, "controller-manager"), ("1.18.2".to_owned(), 1));
+    assert_eq!(world.api.values("etcdbackups").len(), 1);
+}

@@ -9,7 +9,7 @@ use axum::http::Uri;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use crds::karmada_deployment::KarmadaMemberStatus;
-use crds::{Cluster, Conditions, KarmadaDeployment};
+use crds::{Cluster, Conditions, EtcdBackup, EtcdBackupSchedule, KarmadaDeployment};
 use plan::encryption::Scheme;
 use plan::karmada_deployment::DEFINITIONS;
 use plan::rotation::Subject;
@@ -205,6 +205,8 @@ impl World {
         let objects = self.api.list::<KarmadaDeployment>("karmadadeployments");
         ctx.cache.karmada_deployments.fill(objects.clone());
         ctx.cache.clusters.fill(self.api.list::<Cluster>("clusters"));
+        ctx.cache.etcd_backups.fill(self.api.list::<EtcdBackup>("etcdbackups"));
+        ctx.cache.etcd_backup_schedules.fill(self.api.list::<EtcdBackupSchedule>("etcdbackupschedules"));
         for object in objects {
             // What goes wrong is tried again by the next one.
             let _ = reconcile::<Observation>(ctx.clone(), Arc::new(object)).await;

@@ -30,7 +30,7 @@ fn pem(label: &str, content: &str) -> String {
 }
 
 /// What etcd's administrator gave.
-fn given(api: &FakeApi) -> Value {
+pub(super) fn given(api: &FakeApi) -> Value {
     let value = |label: &str, content: &str| STANDARD.encode(pem(label, content));
     let data = json!({
         "ca.crt": value("CERTIFICATE", "authority"),

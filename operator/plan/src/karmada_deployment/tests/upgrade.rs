@@ -1,5 +1,6 @@
 //! An upgrade of a plane: in which order its components move, what it waits for, and how one goes back.
 
+mod backup;
 mod faults;
 
 use crds::karmada_deployment::UpgradeStep as Step;

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crds::karmada_deployment::KarmadaUpgradeStatus;
 use crds::names::finalizer;
-use crds::{Cluster, KarmadaDeployment};
+use crds::{Cluster, EtcdBackup, EtcdBackupSchedule, KarmadaDeployment, ObjectExt};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
@@ -81,6 +81,8 @@ pub struct World {
     pub propagated: Propagated,
     /// When the first certificate ends.
     pub first_end: Option<Timestamp>,
+    pub backups: Vec<EtcdBackup>,
+    pub schedules: Vec<EtcdBackupSchedule>,
     /// What was done, in words.
     pub log: Vec<String>,
     made: u32,
@@ -114,6 +116,8 @@ impl World {
             policy_refused: None,
             propagated: Propagated { works: 10, ..Propagated::default() },
             first_end: None,
+            backups: Vec::new(),
+            schedules: Vec::new(),
             log: Vec::new(),
             made: 0,
         }
@@ -221,6 +225,8 @@ impl World {
             host: &host,
             plane: &plane,
             cluster: self.cluster.as_ref(),
+            backups: &self.backups.iter().collect::<Vec<_>>(),
+            schedules: &self.schedules.iter().collect::<Vec<_>>(),
             members: self.members.seen(),
         })
     }
@@ -237,6 +243,10 @@ impl World {
             }
             Action::MakeKubeconfig { server } => self.kubeconfig = Some(server.clone()),
             Action::ApplyCluster(cluster) => self.cluster = Some((**cluster).clone()),
+            Action::CreateBackup(backup) => {
+                self.log.push(format!("create EtcdBackup {}", backup.name()));
+                self.backups.push((**backup).clone());
+            }
             Action::Member(action) => panic!("there is no member {}", action.member),
             Action::Apply { place, manifest, .. } => self.write(*place, &manifest.0),
             Action::Delete { place, deletion } => {

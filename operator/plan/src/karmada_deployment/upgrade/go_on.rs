@@ -1,14 +1,14 @@
 //! How an upgrade goes on: it begins, takes its next step, halts, or is over.
 
-use crds::Reason;
 use crds::karmada_deployment::{KarmadaUpgradeStatus, UpgradeStep};
+use crds::{EtcdBackup, Reason};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::super::component::Component;
 use super::preflight::{self, Scene};
 use super::state::{Upgrade, minor};
 use super::text::{step as about, title};
-use super::{gate, refusal};
+use super::{backup_before, gate, refusal};
 use crate::addon::Problem;
 
 /// Where an upgrade is from now on.
@@ -17,6 +17,8 @@ pub(in super::super) struct Outcome {
     pub record: Option<KarmadaUpgradeStatus>,
     /// What is said of it.
     pub problem: Option<Problem>,
+    /// The backup that is to be made before it begins.
+    pub backup: Option<Box<EtcdBackup>>,
     /// Whether it has begun, is over, or is at another step than before.
     pub has_moved: bool,
 }
@@ -24,7 +26,13 @@ pub(in super::super) struct Outcome {
 /// Decides. `before`: what keeps all work on the plane from being done.
 pub(in super::super) fn go_on(scene: &Scene<'_>, upgrade: &Upgrade, before: Option<&Problem>) -> Outcome {
     let record = &upgrade.record;
-    let stays = |problem: Problem| Outcome { record: Some(record.clone()), problem: Some(problem), has_moved: false };
+    let stays = |problem: Problem| Outcome {
+        record: Some(record.clone()),
+        problem: Some(problem),
+        backup: None,
+        has_moved: false,
+    };
+    let titled = |problem: Problem| Problem { message: format!("{}: {}", title(record), problem.message), ..problem };
     if scene.observed.object.spec.paused {
         let message = format!("paused: {} goes on once spec.paused is false", title(record));
         return stays(Problem { reason: Reason::Paused, message });
@@ -34,10 +42,12 @@ pub(in super::super) fn go_on(scene: &Scene<'_>, upgrade: &Upgrade, before: Opti
     }
     match record.step {
         None => match preflight::find(scene, upgrade) {
-            Some(Problem { reason, message }) => {
-                stays(Problem { reason, message: format!("{}: {message}", title(record)) })
-            }
-            None => begin(scene, record),
+            Some(problem) => stays(titled(problem)),
+            // The last of all, so that it is young.
+            None => match backup_before::find(scene.observed, upgrade) {
+                Some((problem, backup)) => Outcome { backup, ..stays(titled(problem)) },
+                None => begin(scene, record),
+            },
         },
         Some(step) => match gate::find(scene, upgrade, step) {
             Some(problem) => stays(halted(upgrade, step, problem)),
@@ -55,7 +65,7 @@ fn begin(scene: &Scene<'_>, record: &KarmadaUpgradeStatus) -> Outcome {
         ..record.clone()
     };
     let problem = Problem { reason: Reason::Upgrading, message: format!("{}: beginning", title(record)) };
-    Outcome { record: Some(begun), problem: Some(problem), has_moved: true }
+    Outcome { record: Some(begun), problem: Some(problem), backup: None, has_moved: true }
 }
 
 fn next(record: &KarmadaUpgradeStatus, step: UpgradeStep) -> Outcome {
@@ -66,7 +76,7 @@ fn next(record: &KarmadaUpgradeStatus, step: UpgradeStep) -> Outcome {
         reason: Reason::Upgrading,
         message: format!("{}: beginning", place(record, step)),
     });
-    Outcome { record, problem, has_moved: true }
+    Outcome { record, problem, backup: None, has_moved: true }
 }
 
 /// `Upgrade 1.17.5 -> 1.18.2, step 4 of 13 (karmada-webhook)`.

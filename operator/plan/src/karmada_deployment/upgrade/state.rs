@@ -13,6 +13,7 @@ use super::approval;
 use super::route::{Extent, STOPPED, route, step};
 use super::running::{changes, was_made};
 use super::text::summary;
+use crate::message::cut;
 
 /// An upgrade that is planned, or under way.
 pub(in super::super) struct Upgrade {
@@ -82,6 +83,14 @@ pub(super) fn minor(version: &str) -> Option<(u32, u32)> {
 }
 
 impl Upgrade {
+    /// The same, with this at the end of its plan; what has begun is past it.
+    pub fn warned(mut self, warning: &str) -> Self {
+        if !self.has_begun() {
+            self.record.summary = cut(format!("{}{warning}", self.record.summary));
+        }
+        self
+    }
+
     pub fn has_begun(&self) -> bool {
         self.record.step.is_some()
     }

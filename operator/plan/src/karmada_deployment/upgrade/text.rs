@@ -34,8 +34,7 @@ pub(super) fn summary(object: &KarmadaDeployment, record: &KarmadaUpgradeStatus)
         false => String::new(),
     };
     let title = title(record);
-    let backup = "no backup of etcd precedes it: EtcdBackups are not made of planes yet";
-    cut(format!("{title}: one after the other {}{stops}{agents} ({backup})", changes.join(", ")))
+    cut(format!("{title}: one after the other {}{stops}{agents}", changes.join(", ")))
 }
 
 /// What a step is about.

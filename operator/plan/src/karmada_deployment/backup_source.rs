@@ -1,0 +1,49 @@
+//! What a backup of a plane reads, and what it says of the plane.
+
+use crds::cluster_deployment::ETCD_PREFIX;
+use crds::{KarmadaDeployment, KubernetesVersion, ObjectExt};
+
+use super::component::Component;
+use super::leaves::etcd_member_name;
+use super::programs::ETCD_PORTS;
+
+/// Whether all of it has worked once: before, there is nothing to back up.
+pub(crate) fn is_installed(object: &KarmadaDeployment) -> bool {
+    object.status.as_ref().is_some_and(|status| status.version.is_some())
+}
+
+/// What its API servers run, if it is known.
+pub(crate) fn kubernetes_version(object: &KarmadaDeployment) -> Option<KubernetesVersion> {
+    let mut components = object.status.as_ref()?.components.iter();
+    let server = components.find(|component| component.name == Component::ApiServer.name())?;
+    server.version.as_deref()?.parse().ok()
+}
+
+/// Client URLs of its members, `https://HOST:PORT`: those of the spec, or one of each Pod. The certificates of its
+/// members are for these names.
+pub(crate) fn etcd_endpoints(object: &KarmadaDeployment) -> Vec<String> {
+    let etcd = &object.spec.etcd;
+    match &etcd.external {
+        Some(external) => external.endpoints.clone(),
+        None => {
+            let replicas = etcd.local().map_or(1, |local| local.replicas);
+            let (_, port) = ETCD_PORTS[0];
+            (0..replicas).map(|ordinal| format!("https://{}:{port}", etcd_member_name(object, ordinal))).collect()
+        }
+    }
+}
+
+/// Below which keys the plane's data is.
+pub(crate) fn etcd_prefix(object: &KarmadaDeployment) -> &str {
+    object.spec.etcd.external.as_ref().map_or(ETCD_PREFIX, |external| &external.prefix)
+}
+
+/// Why Pods of the metadata cluster cannot read it; none: they can.
+pub(crate) fn etcd_not_reached(object: &KarmadaDeployment) -> Option<String> {
+    let host = object.spec.host_cluster_ref.as_ref().filter(|_| object.spec.etcd.external.is_none())?;
+    Some(format!(
+        "the etcd of KarmadaDeployment {} runs on Cluster {}, whose Pods are not reached from the metadata cluster: of such a plane only an etcd of spec.etcd.external is backed up",
+        object.name(),
+        host.name
+    ))
+}
