@@ -20,8 +20,8 @@ const LONGEST_WAIT: Duration = Duration::from_secs(15);
 /// One request.
 const REQUEST: Duration = Duration::from_secs(15);
 
-/// Where the status goes. Of the answer no more is read than is needed: the definitions may be a newer release's by now,
-/// without a field that this one requires.
+/// Where the status goes. Of the answer no more is read than is needed: the definitions may be a newer release's by
+/// now, without a field that this one requires.
 pub struct Status {
     api: Api<DynamicObject>,
     run: String,

@@ -29,7 +29,8 @@ pub struct ComponentSettings {
     #[schemars(range(min = 1, max = 9))]
     pub replicas: i32,
     /// Its version, without `v`. Of `apiServer` and `kubeControllerManager` that of Kubernetes; of `scheduler` and
-    /// `estimator` another patch version of the same minor; others follow `spec.version`. Default: what goes with `spec.version`.
+    /// `estimator` another patch version of the same minor; others follow `spec.version`. Default: what goes with
+    /// `spec.version`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<ComponentVersion>,
     /// Further flags, name to value; at most 32. None that the plane depends on. One that the program does not know

@@ -111,8 +111,8 @@ fn server(stem: &str, signer: Subject, common_name: &str, names: Vec<String>) ->
     }
 }
 
-/// That of an estimator, which is asked by the names of this Service: the scheduler builds one with a domain of its own,
-/// whatever the host's is.
+/// That of an estimator, which is asked by the names of this Service: the scheduler builds one with a domain of its
+/// own, whatever the host's is.
 pub(super) fn estimator(object: &KarmadaDeployment, service: &str) -> LeafWanted {
     let short = host_name(object, service);
     let names = vec![format!("{short}.cluster.local"), full_host_name(object, service), short];
