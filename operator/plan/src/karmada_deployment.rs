@@ -12,6 +12,7 @@ mod estimators;
 mod files;
 mod host_seen;
 mod leaves;
+pub mod machines;
 mod material;
 pub mod members;
 pub mod names;

@@ -95,7 +95,7 @@ fn client(stem: &str, signer: Subject, common_name: &str, organization: Option<&
     LeafWanted { stem: stem.to_owned(), signer, common_name, organization, dns_names, addresses, serves: false }
 }
 
-fn server(stem: &str, signer: Subject, common_name: &str, names: Vec<String>) -> LeafWanted {
+pub(super) fn server(stem: &str, signer: Subject, common_name: &str, names: Vec<String>) -> LeafWanted {
     let own = [IpAddr::from(Ipv4Addr::LOCALHOST)];
     let addresses: BTreeSet<IpAddr> = names.iter().filter_map(|name| name.parse().ok()).chain(own).collect();
     let is_name = |name: &String| name.parse::<IpAddr>().is_err();
@@ -135,7 +135,7 @@ fn api_server_names(object: &KarmadaDeployment, facts: &HostFacts) -> Vec<String
 }
 
 /// The first address of a network, which the Service `kubernetes` has.
-fn first_address(subnet: &str) -> Option<String> {
+pub(super) fn first_address(subnet: &str) -> Option<String> {
     let (address, length) = subnet.split_once('/')?;
     let (address, length): (Ipv4Addr, u32) = (address.parse().ok()?, length.parse().ok()?);
     let mask = u32::MAX.checked_shl(32_u32.checked_sub(length)?).unwrap_or_default();

@@ -11,4 +11,4 @@ mod reports;
 mod secrets;
 mod sequence;
 mod upgrade;
-mod world;
+pub(super) mod world;
