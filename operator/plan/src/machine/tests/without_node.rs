@@ -111,7 +111,7 @@ fn it_leaves_etcd_is_cleaned_and_given_back_without_a_node_to_delete() {
     );
     let out = "clusterwright.dev/leaves: m-uid";
     let out = run("intent: Remove, steps: [remove-etcd-member]", out, "{name: h-m, ok: 1}");
-    assert_eq!(said(&planned(&leaving, BARE, &[out.clone()]), "Deleting"), "True WaitingForReset");
+    assert_eq!(said(&planned(&leaving, BARE, std::slice::from_ref(&out)), "Deleting"), "True WaitingForReset");
     let clean = run("intent: Reset, steps: [reset]", "", "{name: h-m, ok: 1, clean: true}");
     let given_back = planned(&leaving, BARE, &[out, clean]);
     assert!(
