@@ -125,11 +125,7 @@ impl Reconcile for Observation {
             None => Ok(HostFacts::default()),
         };
         let known = facts.clone().unwrap_or_default();
-        let secrets = match material::read(ctx, &object, &known, now).await {
-            // Keys that cannot be read hold no deletion up.
-            Err(_) if is_deleting => Secrets::default(),
-            read => read?,
-        };
+        let secrets = secrets(ctx, &object, &known, now).await?;
         let in_plane = in_plane(ctx, &object, &secrets)?;
         let (definitions, wanted) = wanted_of(ctx, &object, &secrets, &known).await?;
         let host = match (&host_inventory, &facts) {
@@ -138,12 +134,10 @@ impl Reconcile for Observation {
             (Some(inventory), Ok(_)) => host::look(inventory, &object, &wanted).await,
         };
         let inventory = in_plane.as_ref().map(|objects| Inventory::open(ctx, &object, objects, None, now));
+        let asked = plane::Asked { object: &object, facts: &known, wanted: &wanted };
         let plane = match inventory.as_ref().filter(|_| !is_deleting) {
             None => Contact::NotMade,
-            Some(inventory) => {
-                let asked = plane::Asked { object: &object, facts: &known, wanted: &wanted };
-                plane::look(ctx, inventory, &asked, now).await
-            }
+            Some(inventory) => plane::look(ctx, inventory, &asked, now).await,
         };
         let asked = Asked {
             object: &object,
@@ -275,6 +269,19 @@ impl Reconcile for Observation {
         for transition in transitions(self.object.conditions(), &plan.status.conditions, &told) {
             ctx.events.transition(&*self.object, &transition).await;
         }
+    }
+}
+
+/// Keys that cannot be read hold no deletion up.
+async fn secrets(
+    ctx: &Context,
+    object: &KarmadaDeployment,
+    facts: &HostFacts,
+    now: Timestamp,
+) -> Result<Secrets, Error> {
+    match material::read(ctx, object, facts, now).await {
+        Err(_) if object.is_deleting() => Ok(Secrets::default()),
+        read => read,
     }
 }
 

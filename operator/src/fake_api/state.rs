@@ -27,6 +27,8 @@ pub(super) struct State {
     pub refusals: Vec<(String, usize, Value)>,
     /// UIDs of Pods whose eviction was granted, in order.
     pub evicted: Vec<String>,
+    /// Which entries of an object's `data` a manager has applied, by the object's key and the manager.
+    pub applied: BTreeMap<(String, String), Vec<String>>,
     /// How often an object of a key was made.
     pub made: BTreeMap<String, usize>,
     pub version: u64,
@@ -101,6 +103,7 @@ impl State {
             ("PATCH", None) if body["apiVersion"].is_string() => {
                 let mut made = body.clone();
                 apply::sign(&mut made, &body, manager(query));
+                self.left_out(&key, &body, manager(query));
                 (StatusCode::CREATED, self.create(&key, made))
             }
             (_, None) => status(404, "NotFound"),
@@ -120,6 +123,9 @@ impl State {
                     apply::own(&mut old, &body, manager(query));
                 } else if body["apiVersion"].is_string() {
                     apply::sign(&mut old, &body, manager(query));
+                    for name in self.left_out(&key, &body, manager(query)) {
+                        old["data"].as_object_mut().map(|data| data.remove(&name));
+                    }
                 }
                 match target.sub {
                     Some("status") => merge(&mut old["status"], body["status"].clone()),
@@ -128,6 +134,13 @@ impl State {
                 (StatusCode::OK, self.store(&key, old))
             }
         }
+    }
+
+    /// The entries of `data` that this manager applied before and does not now: they go, with server-side apply.
+    fn left_out(&mut self, key: &str, body: &Value, manager: &str) -> Vec<String> {
+        let now: Vec<String> = body["data"].as_object().into_iter().flatten().map(|(name, _)| name.clone()).collect();
+        let before = self.applied.insert((key.to_owned(), manager.to_owned()), now.clone()).unwrap_or_default();
+        before.into_iter().filter(|name| !now.contains(name)).collect()
     }
 
     pub fn create(&mut self, key: &str, mut object: Value) -> Value {

@@ -2,6 +2,8 @@
 //! The program itself is not here; that its Deployment is ready is written by hand.
 
 use anyhow::{Context, Result, ensure};
+use crds::Conditions;
+use crds::names::condition;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{Node, Secret, Service};
 use kube::Client;
@@ -48,7 +50,13 @@ pub async fn are_made(world: &World, members: [(&str, &str, Client); 2]) -> Resu
     ] {
         ensure!(command.contains(&flag), "no {flag}: {command}");
     }
-    world.until("ready with estimators", World::is_ready).await?;
+    // Other members are not well, on purpose.
+    world
+        .until("as it is wanted, with estimators", async |world| {
+            let plane = world.planes().get("k1").await?;
+            Ok(plane.is_true(condition::COMPONENTS_READY) && plane.is_true(condition::UP_TO_DATE))
+        })
+        .await?;
     Ok(())
 }
 

@@ -1,7 +1,7 @@
 //! How each component is started: its flags, its ports, and how it says that it works.
 
 use crds::KarmadaDeployment;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::component::Component;
 use super::endpoint::PORT;
@@ -77,15 +77,18 @@ pub(super) fn container(object: &KarmadaDeployment, release: &Release, component
             ("/bin/karmada-metrics-adapter", flags, served("/readyz", "/healthz"), ports)
         }
     };
-    let name = json!({ "name": "POD_NAME", "valueFrom": { "fieldRef": { "fieldPath": "metadata.name" } } });
     let is_etcd = component == Component::Etcd;
     Container {
         command: [vec![program.to_owned()], written(flags), written(given(object, release, component))].concat(),
         probe,
         ports,
         mounts: if is_etcd { vec![json!({ "name": "data", "mountPath": "/var/lib/etcd" })] } else { Vec::new() },
-        env: if is_etcd { vec![name] } else { Vec::new() },
+        env: if is_etcd { vec![pod_name()] } else { Vec::new() },
     }
+}
+
+fn pod_name() -> Value {
+    json!({ "name": "POD_NAME", "valueFrom": { "fieldRef": { "fieldPath": "metadata.name" } } })
 }
 
 type Flags = Vec<(String, String)>;

@@ -115,7 +115,7 @@ fn estimators_are_one_row_of_the_components_and_none_of_them_is_taken_for_what_i
     assert!(world.log.is_empty(), "{:?}", world.log);
     let components = world.object.status.as_ref().unwrap().components.clone();
     let row = components.iter().find(|row| row.name == "karmada-scheduler-estimator").unwrap();
-    assert_eq!((row.replicas, row.ready_replicas, row.version.as_deref()), (2, 1, Some("1.18.2")));
+    assert_eq!((row.replicas, row.ready_replicas, row.version.as_deref()), (2, 2, Some("1.18.2")));
 }
 
 #[test]
