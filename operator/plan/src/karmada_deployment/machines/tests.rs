@@ -167,7 +167,10 @@ fn what_comes_before_the_parts_has_a_member_of_etcd_where_the_machine_is_to_carr
     assert_eq!(names(false), "bootstrap-os preflight prepare");
 }
 
-fn placed() -> impl Strategy<Value = Option<(bool, Option<bool>)>> {
+/// What a machine has of a part: whether it is as it is wanted, and whether it works.
+type Has = Option<(bool, Option<bool>)>;
+
+fn placed() -> impl Strategy<Value = Has> {
     proptest::option::of((any::<bool>(), proptest::option::of(any::<bool>())))
 }
 
@@ -176,7 +179,7 @@ proptest! {
     fn from_any_state_no_machine_that_works_alone_is_interrupted(
         machines in proptest::collection::vec((placed(), any::<bool>()), 1..6),
     ) {
-        let build = |(index, (placed, aside)): (usize, (Option<(bool, Option<bool>)>, bool))| {
+        let build = |(index, (placed, aside)): (usize, (Has, bool))| {
             let mut machine = machine(&format!("m{index}"));
             machine.set_aside = aside.then(|| "it does not answer".to_owned());
             machine.has.extend(placed.map(|(current, is_well)| {

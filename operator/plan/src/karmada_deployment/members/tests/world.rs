@@ -328,7 +328,10 @@ impl World {
                 let pair = || Files(["crt", "key"].map(|end| (format!("{stem}.{end}"), b"pair".to_vec())).into());
                 Certificate { files: is_there.then(pair), is_due: !is_there }
             };
-            let estimator = has_estimator(&basis, &target).then(|| certificate(Leaf::Estimator)).unwrap_or_default();
+            let estimator = match has_estimator(&basis, &target) {
+                true => certificate(Leaf::Estimator),
+                false => Certificate::default(),
+            };
             let certificates = Certificates { agent: certificate(Leaf::Agent), estimator };
             if let Some(site) = site {
                 contact = Contact::Made(MemberSeen { facts: self.facts(&target, site), ..MemberSeen::default() });
