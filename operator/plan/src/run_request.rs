@@ -52,7 +52,7 @@ pub(crate) struct RunRequest<'r, 'a> {
     pub name_of: Option<Vec<String>>,
     /// Variables that it has before those of its cluster.
     pub vars: BTreeMap<String, Value>,
-    /// What it rolls out, where such runs are told from others by that.
+    /// What it rolls out, where such runs differ from others by that.
     pub rolls_out: Option<String>,
 }
 

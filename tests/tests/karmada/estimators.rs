@@ -22,7 +22,7 @@ const IN_MEMBER: [&str; 4] = [
     "ServiceAccount NAMESPACE/karmada-scheduler-estimator",
 ];
 
-/// Switches them on: both members have one, and the scheduler is told of them.
+/// Switches them on: both members have one, and the scheduler has the flags by which it asks them.
 pub async fn are_made(world: &World, members: [(&str, &str, Client); 2]) -> Result<()> {
     world.patch(json!({"spec": {"estimator": {}}})).await?;
     for (name, namespace, client) in members {

@@ -8,22 +8,13 @@ use kube::api::{Api, DynamicObject, ListParams, Patch, PatchParams, PostParams};
 use serde_json::json;
 
 use super::World;
-use super::given::Given;
 use super::members::{Member, join, objects};
-use crate::{FORMER, NAMESPACE, VERSION};
+use crate::NAMESPACE;
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs Karmada's programs: make karmada"]
 async fn the_scheduler_divides_replicas_by_what_an_estimator_says() -> Result<()> {
-    let given = Given::from_env()?;
-    let Some(version) = [VERSION, FORMER].into_iter().find(|version| given.has_estimator(version)) else {
-        println!(
-            "SKIPPED: no karmada-scheduler-estimator in CLUSTERWRIGHT_PROGRAMS. Not proved by this run: that an estimator starts with our flags, and that the scheduler asks it"
-        );
-        return Ok(());
-    };
-    println!("the estimator of {version}");
-    let world = World::start_in(version).await?;
+    let world = World::start().await?;
     world.until("ready", World::is_ready).await?;
     let members =
         [Member::start(&world, "m1", world.net + 1).await?, Member::start(&world, "m2", world.net + 2).await?];

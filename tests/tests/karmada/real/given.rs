@@ -31,11 +31,6 @@ impl Given {
         self.directory.join(version).join("bin").join("karmada-webhook").is_file()
     }
 
-    /// Whether the estimator of a version is given.
-    pub fn has_estimator(&self, version: &str) -> bool {
-        self.directory.join(version).join("bin").join("karmada-scheduler-estimator").is_file()
-    }
-
     /// The program of a container with this image: Karmada's are given, Kubernetes' and etcd are those of the lab.
     pub fn program(&self, name: &str, image: &str) -> Result<PathBuf> {
         if !name.starts_with("karmada-") {
