@@ -6,6 +6,7 @@ mod keys;
 mod look;
 mod manifest;
 mod removal;
+mod subject;
 mod verification;
 
 pub use inputs::{

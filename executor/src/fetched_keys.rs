@@ -76,12 +76,10 @@ async fn found(
 
 /// Refuses a backup that is of no cluster.
 fn of_cluster(manifest: &BackupManifest, location: &str) -> Result<(), Failure> {
-    let of = match &manifest.karmada_deployment {
-        Some(plane) => format!("KarmadaDeployment {}", plane.name),
-        None if manifest.cluster.is_empty() => "an etcd without a cluster".to_owned(),
-        None => return Ok(()),
-    };
-    let message = format!("the backup at {location} is of {}: name one of a cluster", clean(&of, TOLD));
+    if manifest.karmada_deployment.is_none() && !manifest.cluster.is_empty() {
+        return Ok(());
+    }
+    let message = format!("the backup at {location} is of {}: name one of a cluster", clean(&manifest.subject(), TOLD));
     Err((Reason::BackupOfOtherCluster, message))
 }
 

@@ -75,14 +75,11 @@ pub(super) async fn inspect(inputs: &StagingInputs, secrets: &Secrets) -> Result
 /// Whether the backup is of the cluster, and of its minor version of Kubernetes where both are known.
 fn fits(manifest: &BackupManifest, inputs: &StagingInputs) -> Result<(), Answer> {
     if manifest.cluster != inputs.cluster {
-        let of = match (manifest.cluster.as_str(), &manifest.karmada_deployment) {
-            ("", Some(plane)) => format!("KarmadaDeployment {}", plane.name),
-            ("", None) => "an etcd without a cluster".to_owned(),
-            (cluster, _) => format!("cluster {cluster}"),
-        };
         let message = format!(
-            "the backup at {} is of {of}, and cluster {} is to be restored: name a backup of it",
-            inputs.location, inputs.cluster
+            "the backup at {} is of {}, and cluster {} is to be restored: name a backup of it",
+            inputs.location,
+            manifest.subject(),
+            inputs.cluster
         );
         return Err(Answer::refused(Reason::BackupOfOtherCluster, message));
     }

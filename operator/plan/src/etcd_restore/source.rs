@@ -34,13 +34,10 @@ pub(super) fn blocker<'a>(observed: &Observed<'a>) -> Option<State<'a>> {
 fn unusable<'a>(observed: &Observed<'a>, backup: &EtcdBackup) -> Option<State<'a>> {
     let (name, cluster) = (backup.name(), &observed.restore.spec.cluster_name);
     if backup.spec.cluster_name.as_ref() != Some(cluster) {
-        let of = match (&backup.spec.cluster_name, &backup.spec.karmada_deployment_ref) {
-            (Some(other), _) => format!("cluster {other}"),
-            (None, Some(plane)) => format!("KarmadaDeployment {}", plane.name),
-            (None, None) => "an etcd without a cluster".to_owned(),
-        };
-        let message =
-            format!("EtcdBackup {name} is of {of}, and this restores cluster {cluster}: make a new EtcdRestore");
+        let message = format!(
+            "EtcdBackup {name} is of {}, and this restores cluster {cluster}: make a new EtcdRestore",
+            backup.spec.subject()
+        );
         return Some(State::GivenUp(Reason::BackupOfOtherCluster.into(), message));
     }
     match backup.status.as_ref().and_then(|status| status.phase) {
