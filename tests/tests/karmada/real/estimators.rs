@@ -1,11 +1,12 @@
-//! Estimators with Karmada's own programs: what one says of its member is what the scheduler divides replicas by.
+//! Estimators with Karmada's own programs: what one says of its member is what the scheduler divides replicas by. Of a
+//! member without one it knows sums over Nodes alone, and not which Nodes a Pod may be on.
 
 use std::net::Ipv4Addr;
 
 use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::api::{Api, DynamicObject, ListParams, Patch, PatchParams, PostParams};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::World;
 use super::members::{Member, join, objects};
@@ -18,11 +19,15 @@ async fn the_scheduler_divides_replicas_by_what_an_estimator_says() -> Result<()
     world.until("ready", World::is_ready).await?;
     let members =
         [Member::start(&world, "m1", world.net + 1).await?, Member::start(&world, "m2", world.net + 2).await?];
-    // Two Nodes with 3 CPUs each have 6 in sum, and no room for a Pod of 4.
-    node(&members[0], "n1", "3").await?;
-    node(&members[0], "n2", "3").await?;
-    node(&members[1], "n1", "64").await?;
+    // The Nodes of the first are empty, and none of them is one that the Pods may be on.
+    node(&members[0], "n1").await?;
+    node(&members[0], "n2").await?;
+    node(&members[1], "n1").await?;
     join(&world, &members, &["push", "push"]).await?;
+    divide(&world, "before").await?;
+    world
+        .until("scheduled by sums", async |world| Ok(scheduled(world, "before").await?.to_string().contains("m1")))
+        .await?;
     // There is room for one estimator on this machine.
     let one = json!([
         {"name": "m1", "syncMode": "push", "kubeConfigSecretName": "m1-kubeconfig"},
@@ -42,29 +47,33 @@ async fn the_scheduler_divides_replicas_by_what_an_estimator_says() -> Result<()
             Ok(is_ready && !listed.items.is_empty() && world.is_ready().await?)
         })
         .await?;
-    divide(&world).await?;
-    let plane = world.plane().await?;
-    let bindings = objects(&plane, "work.karmada.io", "v1alpha2", "ResourceBinding");
+    divide(&world, "after").await?;
     world
-        .until("scheduled", async |_| {
-            let binding = bindings.get_opt("large-deployment").await?;
-            let clusters = binding.map(|binding| binding.data["spec"]["clusters"].clone()).unwrap_or_default();
-            println!("{clusters}");
-            Ok(clusters == json!([{"name": "m2", "replicas": 4}]))
+        .until("scheduled by its estimator", async |world| {
+            Ok(scheduled(world, "after").await? == json!([{"name": "m2", "replicas": 4}]))
         })
         .await?;
     let address = pods.list(&of_m1).await?.items.into_iter().find_map(|pod| pod.status?.pod_ip);
     was_asked(address.context("its Pod has no address")?.parse()?).await
 }
 
-/// A Node with so many CPUs, all of them free.
-async fn node(member: &Member, name: &str, cpu: &str) -> Result<()> {
+/// Where the replicas of a Deployment are to run.
+async fn scheduled(world: &World, name: &str) -> Result<Value> {
+    let bindings = objects(&world.plane().await?, "work.karmada.io", "v1alpha2", "ResourceBinding");
+    let binding = bindings.get_opt(&format!("{name}-deployment")).await?;
+    let seen = binding.map(|binding| binding.data).unwrap_or_default();
+    println!("{name}: {} {}", seen["spec"]["clusters"], seen["status"]["conditions"]);
+    Ok(seen["spec"]["clusters"].clone())
+}
+
+/// A Node that is free.
+async fn node(member: &Member, name: &str) -> Result<()> {
     let nodes: Api<Node> = Api::all(member.client.clone());
     let node = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}});
     nodes.create(&PostParams::default(), &serde_json::from_value(node)?).await?;
     let untainted = json!({"spec": {"taints": null}});
     nodes.patch(name, &PatchParams::default(), &Patch::Merge(&untainted)).await?;
-    let amounts = json!({"cpu": cpu, "memory": "64Gi", "pods": "110"});
+    let amounts = json!({"cpu": "64", "memory": "64Gi", "pods": "110"});
     let status = json!({"status": {
         "capacity": amounts, "allocatable": amounts,
         "conditions": [{"type": "Ready", "status": "True", "reason": "Said", "message": "so"}],
@@ -73,25 +82,26 @@ async fn node(member: &Member, name: &str, cpu: &str) -> Result<()> {
     Ok(())
 }
 
-/// Four replicas of 4 CPUs, wherever there is room.
-async fn divide(world: &World) -> Result<()> {
+/// Four replicas, on Nodes with a label that no Node has, wherever there is room.
+async fn divide(world: &World, name: &str) -> Result<()> {
     let plane = world.plane().await?;
-    let large = json!({
-        "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "large", "labels": {"app": "large"}},
+    let deployment = json!({
+        "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name},
         "spec": {
-            "replicas": 4, "selector": {"matchLabels": {"app": "large"}},
+            "replicas": 4, "selector": {"matchLabels": {"app": name}},
             "template": {
-                "metadata": {"labels": {"app": "large"}},
-                "spec": {"containers": [
-                    {"name": "large", "image": "web.test/web:1", "resources": {"requests": {"cpu": "4"}}},
-                ]},
+                "metadata": {"labels": {"app": name}},
+                "spec": {
+                    "nodeSelector": {"disk": "ssd"},
+                    "containers": [{"name": "web", "image": "web.test/web:1", "resources": {"requests": {"cpu": "1"}}}],
+                },
             },
         },
     });
     let policy = json!({
-        "apiVersion": "policy.karmada.io/v1alpha1", "kind": "PropagationPolicy", "metadata": {"name": "large"},
+        "apiVersion": "policy.karmada.io/v1alpha1", "kind": "PropagationPolicy", "metadata": {"name": name},
         "spec": {
-            "resourceSelectors": [{"apiVersion": "apps/v1", "kind": "Deployment", "name": "large"}],
+            "resourceSelectors": [{"apiVersion": "apps/v1", "kind": "Deployment", "name": name}],
             "placement": {
                 "clusterAffinity": {"clusterNames": ["m1", "m2"]},
                 "replicaScheduling": {
@@ -102,7 +112,7 @@ async fn divide(world: &World) -> Result<()> {
         },
     });
     for (group, version, kind, object) in
-        [("apps", "v1", "Deployment", large), ("policy.karmada.io", "v1alpha1", "PropagationPolicy", policy)]
+        [("apps", "v1", "Deployment", deployment), ("policy.karmada.io", "v1alpha1", "PropagationPolicy", policy)]
     {
         let object: DynamicObject = serde_json::from_value(object)?;
         objects(&plane, group, version, kind).create(&PostParams::default(), &object).await?;
