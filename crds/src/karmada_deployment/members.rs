@@ -64,8 +64,8 @@ pub struct KarmadaMember {
 #[derive(Serialize, Deserialize, Clone, Copy, Debug, PartialEq, Eq, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct MemberEstimator {
-    /// False: it has none, and the scheduler estimates by what Karmada knows of its Nodes in sum. Default true, which
-    /// needs `spec.estimator`.
+    /// False: it has none, and workloads that may run in it are divided by what Karmada knows of Nodes in sum, also
+    /// among members that have one. Default true, which needs `spec.estimator`.
     #[serde(default = "enabled")]
     pub enabled: bool,
 }

@@ -19,15 +19,13 @@ async fn the_scheduler_divides_replicas_by_what_an_estimator_says() -> Result<()
     world.until("ready", World::is_ready).await?;
     let members =
         [Member::start(&world, "m1", world.net + 1).await?, Member::start(&world, "m2", world.net + 2).await?];
-    // The Nodes of the first are empty, and none of them is one that the Pods may be on.
+    // All are empty, and none of them is one that the Pods may be on.
     node(&members[0], "n1").await?;
     node(&members[0], "n2").await?;
     node(&members[1], "n1").await?;
     join(&world, &members, &["push", "push"]).await?;
-    divide(&world, "before").await?;
-    world
-        .until("scheduled by sums", async |world| Ok(scheduled(world, "before").await?.to_string().contains("m1")))
-        .await?;
+    divide(&world, "before", &["m1"]).await?;
+    world.until("scheduled by sums", async |world| is_on_m1(world, "before").await).await?;
     // There is room for one estimator on this machine.
     let one = json!([
         {"name": "m1", "syncMode": "push", "kubeConfigSecretName": "m1-kubeconfig"},
@@ -47,23 +45,40 @@ async fn the_scheduler_divides_replicas_by_what_an_estimator_says() -> Result<()
             Ok(is_ready && !listed.items.is_empty() && world.is_ready().await?)
         })
         .await?;
-    divide(&world, "after").await?;
-    world
-        .until("scheduled by its estimator", async |world| {
-            Ok(scheduled(world, "after").await? == json!([{"name": "m2", "replicas": 4}]))
-        })
-        .await?;
+    divide(&world, "after", &["m1"]).await?;
+    world.until("refused by its estimator", async |world| is_refused(world, "after").await).await?;
+    // One candidate without an estimator, and the scheduler goes by sums for all of them.
+    divide(&world, "among-both", &["m1", "m2"]).await?;
+    world.until("scheduled by sums again", async |world| is_on_m1(world, "among-both").await).await?;
+    let nodes: Api<Node> = Api::all(members[0].client.clone());
+    let with_disk = json!({"metadata": {"labels": {"disk": "ssd"}}});
+    nodes.patch("n1", &PatchParams::default(), &Patch::Merge(&with_disk)).await?;
+    world.until("scheduled by its estimator", async |world| is_on_m1(world, "after").await).await?;
     let address = pods.list(&of_m1).await?.items.into_iter().find_map(|pod| pod.status?.pod_ip);
     was_asked(address.context("its Pod has no address")?.parse()?).await
 }
 
-/// Where the replicas of a Deployment are to run.
-async fn scheduled(world: &World, name: &str) -> Result<Value> {
+/// Whether replicas of a Deployment are to run in the first member.
+async fn is_on_m1(world: &World, name: &str) -> Result<bool> {
+    let binding = binding(world, name).await?;
+    let clusters = binding["spec"]["clusters"].as_array().cloned().unwrap_or_default();
+    Ok(clusters.iter().any(|cluster| cluster["name"] == "m1" && cluster["replicas"].as_i64() > Some(0)))
+}
+
+/// Whether it is said of a Deployment that no member has room.
+async fn is_refused(world: &World, name: &str) -> Result<bool> {
+    let binding = binding(world, name).await?;
+    let conditions = binding["status"]["conditions"].as_array().cloned().unwrap_or_default();
+    let is_refused = |condition: &Value| condition["type"] == "Scheduled" && condition["status"] == "False";
+    Ok(conditions.iter().any(is_refused) && binding["spec"]["clusters"].is_null())
+}
+
+async fn binding(world: &World, name: &str) -> Result<Value> {
     let bindings = objects(&world.plane().await?, "work.karmada.io", "v1alpha2", "ResourceBinding");
     let binding = bindings.get_opt(&format!("{name}-deployment")).await?;
     let seen = binding.map(|binding| binding.data).unwrap_or_default();
     println!("{name}: {} {}", seen["spec"]["clusters"], seen["status"]["conditions"]);
-    Ok(seen["spec"]["clusters"].clone())
+    Ok(seen)
 }
 
 /// A Node that is free.
@@ -82,8 +97,8 @@ async fn node(member: &Member, name: &str) -> Result<()> {
     Ok(())
 }
 
-/// Four replicas, on Nodes with a label that no Node has, wherever there is room.
-async fn divide(world: &World, name: &str) -> Result<()> {
+/// Four replicas, on Nodes with a label, wherever among these members there is room.
+async fn divide(world: &World, name: &str, among: &[&str]) -> Result<()> {
     let plane = world.plane().await?;
     let deployment = json!({
         "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name},
@@ -103,7 +118,7 @@ async fn divide(world: &World, name: &str) -> Result<()> {
         "spec": {
             "resourceSelectors": [{"apiVersion": "apps/v1", "kind": "Deployment", "name": name}],
             "placement": {
-                "clusterAffinity": {"clusterNames": ["m1", "m2"]},
+                "clusterAffinity": {"clusterNames": among},
                 "replicaScheduling": {
                     "replicaSchedulingType": "Divided", "replicaDivisionPreference": "Weighted",
                     "weightPreference": {"dynamicWeight": "AvailableReplicas"},
