@@ -1,8 +1,10 @@
 //! A Karmada plane of Karmada's own programs: each is started as the operator's Deployments say. The host is a real API
 //! server without nodes; the Pods are processes of this machine. `make karmada` runs it where the programs are given.
 
+mod auto_join;
 mod container;
 mod estimators;
+mod failover;
 mod given;
 mod members;
 mod node;

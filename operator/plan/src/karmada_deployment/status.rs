@@ -111,10 +111,15 @@ fn base(observed: &Observed<'_>, members: &[KarmadaMemberStatus]) -> KarmadaDepl
     }
 }
 
-/// The first part that does not work, or all do.
+/// The first part that does not work, or all do. Where an upgrade waits for it, its step is said as well, and how to go
+/// back.
 fn ready(parts: &[Statement; 5], found: &Found<'_>) -> Statement {
     match parts.iter().find(|part| is_bad(part.type_, part.status, &part.reason)) {
-        Some(part) => Statement::new(condition::READY, part.status, part.reason.clone(), part.message.clone()),
+        Some(part) => {
+            let step = step_under_way(found).filter(|_| part.type_ != condition::MEMBERS_READY);
+            let message = step.map_or(part.message.clone(), |step| cut(step.message.clone()));
+            Statement::new(condition::READY, part.status, part.reason.clone(), message)
+        }
         None => {
             let upgrade = found.upgrade.and_then(|(outcome, _)| outcome.problem.as_ref());
             let upgrade = upgrade.map(|problem| format!("; {}", problem.message)).unwrap_or_default();
@@ -123,6 +128,13 @@ fn ready(parts: &[Statement; 5], found: &Found<'_>) -> Statement {
             Statement::new(condition::READY, true, Reason::AllReady, cut(message))
         }
     }
+}
+
+/// What an upgrade that has begun waits for.
+fn step_under_way<'a>(found: &Found<'a>) -> Option<&'a Problem> {
+    let (outcome, _) = found.upgrade?;
+    outcome.record.as_ref()?.step?;
+    outcome.problem.as_ref()
 }
 
 /// Whether a part does not work. That something is being changed is no part of it; that it cannot be until somebody

@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use e2e::api_server::ApiServer;
-use k8s_openapi::api::core::v1::Secret;
-use kube::api::{Api, ApiResource, DynamicObject, ListParams, PostParams};
+use k8s_openapi::api::authentication::v1::TokenReview;
+use k8s_openapi::api::core::v1::{Secret, ServiceAccount};
+use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams};
 use kube::core::GroupVersionKind;
 use kube::{Client, ResourceExt};
 use serde_json::{Value, json};
@@ -48,12 +49,20 @@ impl Member {
         Ok(Self { name, client, _node: node, _server: server })
     }
 
-    fn api(&self, group: &str, kind: &str) -> Api<DynamicObject> {
+    pub(super) fn api(&self, group: &str, kind: &str) -> Api<DynamicObject> {
         objects(&self.client, group, "v1", kind)
     }
 
+    /// Whether its API server lets in who has this token.
+    async fn believes(&self, token: &str) -> Result<bool> {
+        let review: TokenReview = serde_json::from_value(json!({"spec": {"token": token}}))?;
+        let reviews: Api<TokenReview> = Api::all(self.client.clone());
+        let reviewed = reviews.create(&PostParams::default(), &review).await?;
+        Ok(reviewed.status.is_some_and(|status| status.authenticated == Some(true)))
+    }
+
     /// The UIDs of what the plane runs here; none of the three may be missing.
-    async fn running(&self) -> Result<BTreeSet<String>> {
+    pub(super) async fn running(&self) -> Result<BTreeSet<String>> {
         let uid = |object: &DynamicObject| object.uid().unwrap_or_default();
         let mut uids = BTreeSet::from([
             uid(&self.api("apps", "Deployment").get("web").await?),
@@ -65,7 +74,7 @@ impl Member {
         Ok(uids)
     }
 
-    async fn runs_nothing(&self) -> Result<bool> {
+    pub(super) async fn runs_nothing(&self) -> Result<bool> {
         let pods = self.api("", "Pod").list(&ListParams::default().labels("app=web")).await?.items;
         let deployment = self.api("apps", "Deployment").get_opt("web").await?;
         Ok(pods.is_empty() && deployment.is_none() && self.api("", "ConfigMap").get_opt("settings").await?.is_none())
@@ -86,22 +95,51 @@ async fn members_join_run_what_a_policy_gives_them_and_leave_with_or_without_it(
         Member::start(&world, "m1", world.net + 1).await?,
         Member::start(&world, "m2", world.net + 2).await?,
         Member::start(&world, "m3", world.net + 3).await?,
+        Member::start(&world, "m4", world.net + 4).await?,
     ];
-    let modes = ["push", "push", "pull"];
-    join(&world, &members, &modes).await?;
+    join(&world, &members, &["push", "push", "pull", "pull"]).await?;
     propagate(&world).await?;
+    run_all(&world, &members).await?;
+    let [kept, push, pulled, pull] = &members;
+    a_new_token_is_propagated_with(&world, kept).await?;
+    leaves_with_all(&world, kept, &["m2", "m3", "m4"]).await?;
+    leaves_with_all(&world, pulled, &["m2", "m4"]).await?;
+    leave_with_nothing(&world, &[push, pull]).await
+}
+
+/// Waits until all of them run what [`propagate`] gives them.
+pub(super) async fn run_all(world: &World, members: &[Member]) -> Result<()> {
     world
         .until("propagated", async |_| {
-            for member in &members {
+            for member in members {
                 member.running().await?;
             }
             Ok(true)
         })
-        .await?;
-    let [kept, deleted, pulled] = &members;
-    leaves_with_all(&world, kept, &["m2", "m3"]).await?;
-    leaves_with_all(&world, pulled, &["m2"]).await?;
-    leaves_with_nothing(&world, deleted).await
+        .await
+}
+
+/// With the token that was deleted, nothing reaches the member any more.
+async fn a_new_token_is_propagated_with(world: &World, member: &Member) -> Result<()> {
+    let plane = world.plane().await?;
+    let secrets: Api<Secret> = Api::namespaced(plane.clone(), "karmada-cluster");
+    let token = async || {
+        let data = secrets.get(member.name).await?.data.unwrap_or_default();
+        anyhow::Ok(data.get("token").map(|token| String::from_utf8_lossy(&token.0).into_owned()).unwrap_or_default())
+    };
+    let before = token().await?;
+    let accounts: Api<ServiceAccount> = Api::namespaced(member.client.clone(), "karmada-cluster");
+    accounts.delete(&format!("karmada-{}", member.name), &DeleteParams::default()).await?;
+    world.until("given another token", async |_| Ok(token().await? != before)).await?;
+    world.until("refused with the former one", async |_| Ok(!member.believes(&before).await?)).await?;
+    let change = Patch::Merge(json!({"data": {"a": "after the token"}}));
+    objects(&plane, "", "v1", "ConfigMap").patch("settings", &PatchParams::default(), &change).await?;
+    world
+        .until("propagated with another token", async |_| {
+            let settings = member.api("", "ConfigMap").get("settings").await?;
+            Ok(settings.data["data"]["a"] == "after the token")
+        })
+        .await
 }
 
 fn wanted(names: &[(&str, &str)]) -> Value {
@@ -117,8 +155,28 @@ pub(super) async fn join(world: &World, members: &[Member], modes: &[&str]) -> R
 }
 
 /// A ConfigMap and a Deployment, for every member.
-async fn propagate(world: &World) -> Result<()> {
+pub(super) async fn propagate(world: &World) -> Result<()> {
     let plane = world.plane().await?;
+    let selected = |version: &str, kind: &str, name: &str| json!({"apiVersion": version, "kind": kind, "name": name});
+    let policy = json!({
+        "apiVersion": "policy.karmada.io/v1alpha1", "kind": "PropagationPolicy", "metadata": {"name": "all"},
+        "spec": {
+            "resourceSelectors": [selected("apps/v1", "Deployment", "web"), selected("v1", "ConfigMap", "settings")],
+            "placement": {"clusterAffinity": {"clusterNames": ["m1", "m2", "m3", "m4"]}},
+        },
+    });
+    for (group, version, kind, object) in [
+        ("apps", "v1", "Deployment", web()?),
+        ("", "v1", "ConfigMap", settings()?),
+        ("policy.karmada.io", "v1alpha1", "PropagationPolicy", serde_json::from_value(policy)?),
+    ] {
+        objects(&plane, group, version, kind).create(&PostParams::default(), &object).await?;
+    }
+    Ok(())
+}
+
+/// The Deployment that members are to have.
+pub(super) fn web() -> Result<DynamicObject> {
     let web = json!({
         "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web", "labels": {"app": "web"}},
         "spec": {
@@ -129,32 +187,21 @@ async fn propagate(world: &World) -> Result<()> {
             },
         },
     });
+    Ok(serde_json::from_value(web)?)
+}
+
+/// What they are to have beside it.
+pub(super) fn settings() -> Result<DynamicObject> {
     let settings =
         json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "settings"}, "data": {"a": "b"}});
-    let selected = |version: &str, kind: &str, name: &str| json!({"apiVersion": version, "kind": kind, "name": name});
-    let policy = json!({
-        "apiVersion": "policy.karmada.io/v1alpha1", "kind": "PropagationPolicy", "metadata": {"name": "all"},
-        "spec": {
-            "resourceSelectors": [selected("apps/v1", "Deployment", "web"), selected("v1", "ConfigMap", "settings")],
-            "placement": {"clusterAffinity": {"clusterNames": ["m1", "m2", "m3"]}},
-        },
-    });
-    for (group, version, kind, object) in [
-        ("apps", "v1", "Deployment", web),
-        ("", "v1", "ConfigMap", settings),
-        ("policy.karmada.io", "v1alpha1", "PropagationPolicy", policy),
-    ] {
-        let object: DynamicObject = serde_json::from_value(object)?;
-        objects(&plane, group, version, kind).create(&PostParams::default(), &object).await?;
-    }
-    Ok(())
+    Ok(serde_json::from_value(settings)?)
 }
 
 /// Takes a member out: these stay.
 async fn take_out(world: &World, policy: &str, stay: &[&str]) -> Result<()> {
-    let mode = |name: &'static str| (name, if name == "m3" { "pull" } else { "push" });
+    let mode = |name: &'static str| (name, if ["m3", "m4"].contains(&name) { "pull" } else { "push" });
     let names: Vec<(&str, &str)> =
-        ["m1", "m2", "m3"].into_iter().filter(|name| stay.contains(name)).map(mode).collect();
+        ["m1", "m2", "m3", "m4"].into_iter().filter(|name| stay.contains(name)).map(mode).collect();
     world.patch(json!({"spec": {"unjoinPolicy": policy, "members": wanted(&names)}})).await
 }
 
@@ -172,8 +219,11 @@ async fn leaves_with_all(world: &World, member: &Member, stay: &[&str]) -> Resul
     Ok(())
 }
 
-async fn leaves_with_nothing(world: &World, member: &Member) -> Result<()> {
+async fn leave_with_nothing(world: &World, members: &[&Member]) -> Result<()> {
     take_out(world, "Delete", &[]).await?;
     world.until("all have left", async |world| Ok(world.members().await?.is_empty())).await?;
-    world.until("nothing is left there", async |_| member.runs_nothing().await).await
+    for member in members {
+        world.until(&format!("{} has nothing left", member.name), async |_| member.runs_nothing().await).await?;
+    }
+    Ok(())
 }

@@ -12,7 +12,7 @@ use kube::{Client, ResourceExt};
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
-use super::World;
+use super::{World, members};
 use crate::{NAMESPACE, OURS};
 
 #[tokio::test(flavor = "multi_thread")]
@@ -24,6 +24,8 @@ async fn a_plane_of_karmadas_own_programs_is_made_repaired_and_removed() -> Resu
     let plane = world.plane().await?;
     every_api_is_available(&plane).await?;
     policies_pass_the_webhooks(&plane).await?;
+    let settings = in_default(&plane, "", "v1", "ConfigMap");
+    settings.create(&PostParams::default(), &members::settings()?).await?;
     bindings_are_converted(&plane).await?;
     leaders_renew_their_leases(&plane).await?;
     a_renewed_leaf_is_taken_over(&world).await?;
@@ -96,12 +98,8 @@ pub(super) async fn policies_pass_the_webhooks(plane: &Client) -> Result<()> {
     Ok(())
 }
 
-/// What a policy selects gets a binding; it is read in the version that it is not kept in.
+/// The ConfigMap `settings`, which a policy selects, gets a binding; it is read in the version that it is not kept in.
 pub(super) async fn bindings_are_converted(plane: &Client) -> Result<()> {
-    let settings =
-        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "settings"}, "data": {"a": "b"}});
-    let settings: DynamicObject = serde_json::from_value(settings)?;
-    in_default(plane, "", "v1", "ConfigMap").create(&PostParams::default(), &settings).await?;
     let older = in_default(plane, "work.karmada.io", "v1alpha1", "ResourceBinding");
     for _ in 0..150 {
         if let Some(binding) = older.get_opt("settings-configmap").await? {

@@ -1,48 +1,100 @@
-//! A plane of Karmada's own programs is brought to another minor.
+//! A plane of Karmada's own programs, with members, is brought to another minor: once it halts, and goes back.
 
 use std::collections::BTreeMap;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 use k8s_openapi::api::apps::v1::Deployment;
-use kube::ResourceExt;
-use kube::api::{Api, ListParams};
+use kube::api::{Api, ListParams, Patch, PatchParams};
+use kube::{Client, ResourceExt};
 use serde_json::json;
 
 use super::World;
-use super::story::{bindings_are_converted, in_default, leaders_renew_their_leases, policies_pass_the_webhooks};
+use super::members::{Member, join, propagate, run_all};
+use super::story::{bindings_are_converted, in_default, leaders_renew_their_leases};
 use crate::{FORMER, NAMESPACE, VERSION};
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs Karmada's programs of two versions: make karmada"]
-async fn a_plane_of_karmadas_own_programs_is_brought_to_another_minor_and_keeps_what_it_propagates() -> Result<()> {
+async fn a_plane_with_members_is_brought_to_another_minor_and_they_keep_what_they_run() -> Result<()> {
     let world = World::start_in(FORMER).await?;
     world.until("ready", World::is_ready).await?;
     runs(&world, FORMER).await?;
+    let members =
+        [Member::start(&world, "m1", world.net + 1).await?, Member::start(&world, "m2", world.net + 2).await?];
+    join(&world, &members, &["push", "pull"]).await?;
+    propagate(&world).await?;
+    run_all(&world, &members).await?;
     let plane = world.plane().await?;
-    policies_pass_the_webhooks(&plane).await?;
     bindings_are_converted(&plane).await?;
     let bindings = in_default(&plane, "work.karmada.io", "v1alpha2", "ResourceBinding");
-    let before = bindings.get("settings-configmap").await?.uid().context("it has no UID")?;
+    let before =
+        (bindings.get("settings-configmap").await?.uid(), members[0].running().await?, members[1].running().await?);
 
+    it_halts_and_goes_back(&world).await?;
     world.patch(json!({"spec": {"version": VERSION}})).await?;
-    world
-        .until("upgraded", async |world| {
-            let status = world.planes().get("k1").await?.status.unwrap_or_default();
-            Ok(status.version.as_deref() == Some(VERSION) && status.upgrade.is_none())
-        })
-        .await?;
+    world.until("upgraded", async |world| Ok(version(world).await?.as_deref() == Some(VERSION))).await?;
     world.until("ready afterwards", World::is_ready).await?;
     runs(&world, VERSION).await?;
-    let after = bindings.get("settings-configmap").await?.uid().context("it has no UID")?;
-    ensure!(before == after, "the binding was made anew");
-    leaders_renew_their_leases(&plane).await
+    agent_runs(&members[1]).await?;
+    let after =
+        (bindings.get("settings-configmap").await?.uid(), members[0].running().await?, members[1].running().await?);
+    ensure!(before == after, "{before:?} became {after:?}");
+    leaders_renew_their_leases(&plane).await?;
+    what_changes_reaches_members(&world, &plane, &members).await
+}
+
+/// The version that all of it has; none while it is upgraded.
+async fn version(world: &World) -> Result<Option<String>> {
+    let status = world.planes().get("k1").await?.status.unwrap_or_default();
+    Ok(status.version.filter(|_| status.upgrade.is_none()))
+}
+
+/// A webhook that does not start with the new version is as far as it comes; what it was is had again.
+async fn it_halts_and_goes_back(world: &World) -> Result<()> {
+    let broken = json!({"webhook": {"extraArgs": {"kube-api-qps": "none"}}});
+    let mut spec = broken.clone();
+    spec["version"] = json!(VERSION);
+    world.patch(json!({"spec": spec})).await?;
+    world
+        .until("halted", async |world| {
+            let (_, message) = world.shown().await?;
+            Ok(message.contains("karmada-webhook") && message.contains(&format!("set spec.version to {FORMER}")))
+        })
+        .await?;
+    world.patch(json!({"spec": {"version": FORMER, "webhook": null}})).await?;
+    world.until("back", async |world| Ok(version(world).await?.as_deref() == Some(FORMER))).await?;
+    world.until("ready again", World::is_ready).await?;
+    runs(world, FORMER).await
+}
+
+/// The agent of a Pull member is of the plane's version.
+async fn agent_runs(member: &Member) -> Result<()> {
+    let agents: Api<Deployment> = Api::namespaced(member.client.clone(), "karmada-system");
+    let images: Vec<String> = agents.list(&ListParams::default()).await?.iter().filter_map(image).collect();
+    ensure!(images.len() == 1 && images[0].ends_with(&format!(":v{VERSION}")), "{images:?}");
+    Ok(())
+}
+
+/// Push and Pull.
+async fn what_changes_reaches_members(world: &World, plane: &Client, members: &[Member]) -> Result<()> {
+    let change = Patch::Merge(json!({"data": {"a": "after the upgrade"}}));
+    in_default(plane, "", "v1", "ConfigMap").patch("settings", &PatchParams::default(), &change).await?;
+    world
+        .until("propagated afterwards", async |_| {
+            let mut all = true;
+            for member in members {
+                let settings = member.api("", "ConfigMap").get("settings").await?;
+                all &= settings.data["data"]["a"] == "after the upgrade";
+            }
+            Ok(all)
+        })
+        .await
 }
 
 /// Every program of Karmada runs in this version, and Pods of it are ready.
 async fn runs(world: &World, version: &str) -> Result<()> {
     let deployments: Api<Deployment> = Api::namespaced(world.client.clone(), NAMESPACE);
     let listed = deployments.list(&ListParams::default()).await?;
-    let image = |one: &Deployment| one.spec.as_ref()?.template.spec.as_ref()?.containers.first()?.image.clone();
     let images: BTreeMap<String, String> = listed
         .iter()
         .filter_map(|one| Some((one.name_any(), image(one)?)))
@@ -51,6 +103,10 @@ async fn runs(world: &World, version: &str) -> Result<()> {
     let others = images.iter().find(|(_, image)| !image.ends_with(&format!(":v{version}")));
     ensure!(images.len() == 7 && others.is_none(), "{images:?}");
     Ok(())
+}
+
+fn image(deployment: &Deployment) -> Option<String> {
+    deployment.spec.as_ref()?.template.spec.as_ref()?.containers.first()?.image.clone()
 }
 
 fn is_own(image: &str) -> bool {

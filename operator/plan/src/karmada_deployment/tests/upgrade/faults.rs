@@ -74,6 +74,7 @@ fn a_component_that_does_not_start_halts_it_and_the_message_says_how_to_go_back(
     assert!(message.starts_with("Upgrade 1.17.5 -> 1.18.2, step 4 of "), "{message}");
     assert!(message.contains("(karmada-webhook): waiting for karmada-webhook"), "{message}");
     assert!(message.ends_with("it goes on when that works; to go back set spec.version to 1.17.5"), "{message}");
+    assert_eq!(world.object.status.as_ref().unwrap().message.as_deref(), Some(message.as_str()));
     assert_eq!(live(&world, Component::AggregatedApiServer).0, "1.17.5");
     assert_eq!(live(&world, Component::ControllerManager), ("1.17.5".to_owned(), 0));
 
