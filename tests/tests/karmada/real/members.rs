@@ -132,6 +132,8 @@ async fn a_new_token_is_propagated_with(world: &World, member: &Member) -> Resul
     accounts.delete(&format!("karmada-{}", member.name), &DeleteParams::default()).await?;
     world.until("given another token", async |_| Ok(token().await? != before)).await?;
     world.until("refused with the former one", async |_| Ok(!member.believes(&before).await?)).await?;
+    // An API server believes for ten seconds what it has believed.
+    sleep(Duration::from_secs(12)).await;
     let change = Patch::Merge(json!({"data": {"a": "after the token"}}));
     objects(&plane, "", "v1", "ConfigMap").patch("settings", &PatchParams::default(), &change).await?;
     world
