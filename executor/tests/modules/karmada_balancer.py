@@ -7,9 +7,12 @@ import ssl
 import threading
 import time
 
-from machine_world import enter, play, program, write
+IMAGE = os.environ.get("HAPROXY_ROOT", "")
+os.environ["MACHINE_SOURCES"] = IMAGE
 
-import tls_world
+from machine_world import enter, play, program, write  # noqa: E402
+
+import tls_world  # noqa: E402
 
 if "CLUSTERWRIGHT_INSIDE" not in os.environ:
     tls_world.certificate("plane")
@@ -25,7 +28,6 @@ from ansible_collections.clusterwright.cluster.plugins.modules import karmada_ba
 systemd_standin.install()
 write("/etc/passwd", "root:x:0:0:root:/root:/bin/sh\nhaproxy:x:99:99::/:/bin/false\n")
 write("/etc/group", "root:x:0:\nhaproxy:x:99:\n")
-IMAGE = os.environ.get("HAPROXY_ROOT", "")
 REAL = "/usr/sbin/haproxy" if os.path.exists("/usr/sbin/haproxy") else IMAGE and f"{IMAGE}/usr/sbin/haproxy"
 
 

@@ -24,7 +24,7 @@ from ansible_collections.clusterwright.cluster.plugins.module_utils.bundle_sourc
 from ansible_collections.clusterwright.cluster.plugins.module_utils.command import find
 from ansible_collections.clusterwright.cluster.plugins.module_utils.external_etcd import external_etcd
 from ansible_collections.clusterwright.cluster.plugins.module_utils.failure import StepFailure
-from ansible_collections.clusterwright.cluster.plugins.module_utils.finding import error, warning
+from ansible_collections.clusterwright.cluster.plugins.module_utils.finding import error, has_pods, warning
 from ansible_collections.clusterwright.cluster.plugins.module_utils.host_findings import (
     drop_ins,
     firewall,
@@ -106,11 +106,6 @@ def room(params: dict) -> dict:
     if "etcd" in params["roles"] and os.path.ismount("/var/lib/etcd"):
         needed["/var/lib/etcd"] = 1024
     return needed
-
-
-def has_pods(params: dict) -> bool:
-    """Whether it is a machine of a Kubernetes cluster, one with etcd alone included: what is said of all of these holds for it."""
-    return not params["plane"]
 
 
 def kernel(params: dict) -> list:

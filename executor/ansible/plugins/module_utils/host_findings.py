@@ -20,7 +20,7 @@ from ansible_collections.clusterwright.cluster.plugins.module_utils import (
     selinux,
 )
 from ansible_collections.clusterwright.cluster.plugins.module_utils.command import attempt, find
-from ansible_collections.clusterwright.cluster.plugins.module_utils.finding import error, warning
+from ansible_collections.clusterwright.cluster.plugins.module_utils.finding import error, has_pods, warning
 
 UNITS = ("kubelet.service", "containerd.service", "etcd.service")
 # Later ones lose against a file of the same name in an earlier one.
@@ -42,7 +42,7 @@ def drop_ins(params: dict) -> list:
     """Files that change units of ours: a package's 10-kubeadm.conf has another kubelet start, with other arguments."""
     found = []
     seen = set()
-    for unit in SHARED_UNITS if params["plane"] else UNITS:
+    for unit in UNITS if has_pods(params) else SHARED_UNITS:
         for folder in runtime.UNIT_FOLDERS:
             try:
                 names = sorted(name for name in os.listdir(f"{folder}/{unit}.d") if name.endswith(".conf"))
@@ -110,7 +110,7 @@ def sysctl(params: dict) -> list:
 
 def zram(params: dict) -> list:
     """Swap in memory, which comes back at each boot: the kubelet would not start any more."""
-    if machine.container() or params["plane"]:
+    if machine.container() or not has_pods(params):
         return []
     signs = [name for name in machine.swaps() if name.startswith("/dev/zram")]
     signs += [path for path in ZRAM_CONFIGURATIONS[:2] if re.search(r"^\s*\[zram", machine.text(path), re.MULTILINE)]
@@ -165,7 +165,7 @@ def firewall(params: dict) -> list:
         return []
     kind = warning if membership.belongs_to(params["identity"]) else error
     commands = f"; with firewalld: {' && '.join(firewalld.commands(params))}" if by_firewalld else ""
-    pods = f", accept and forward all that Pods ({params['pod_cidr']}) send and get" if not params["plane"] else ""
+    pods = f", accept and forward all that Pods ({params['pod_cidr']}) send and get" if has_pods(params) else ""
     return [
         kind(
             "firewall",
