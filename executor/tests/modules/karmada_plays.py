@@ -1,6 +1,7 @@
 """The steps of a machine of a Karmada control plane as Ansible plays them: the variables of a run come to the modules, content of files shows
 nowhere, and what is of nodes of Kubernetes is left out. Playbooks and roles are the real ones; the component and systemd are stand-ins."""
 
+import hashlib
 import json
 import os
 import pathlib
@@ -34,8 +35,6 @@ RENDERED = ("preflight_arguments", "bootstrap_os_wanted", "prepare_hosts", "load
 
 def own_digest() -> None:
     """The program of the bundle is a copy of Python, so that the stand-in has one to run with."""
-    import hashlib
-
     index = json.loads(BUNDLE.index)
     index["artifacts"][0]["sha256"] = hashlib.sha256(BUNDLE.files["karmada-scheduler-1.18.2-1"]).hexdigest()
     BUNDLE.index = json.dumps(index).encode()
@@ -53,7 +52,8 @@ def play(*steps: str, host: dict | None = None, groups: tuple = ("karmada_contro
     known = ("kube_control_plane", "kube_node", "etcd", "karmada_control_plane")
     children = {name: {"hosts": {"k1": {}} if name in groups else {}} for name in known}
     inventory = {"all": {"hosts": {"k1": host or {}}, "vars": variables, "children": children}}
-    write("/data/inventory.yml", json.dumps(inventory))
+    # As the executor writes it: every text is data.
+    write("/data/inventory.yml", f"!unsafe {json.dumps(inventory)}")
     environment = {
         "PATH": f"{VENV}/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin", "HOME": "/root", "LC_ALL": "C.UTF-8", "CLUSTERWRIGHT_EVENTS": events,
         "ANSIBLE_CONFIG": f"{COLLECTION}/ansible.cfg", "PYTHONDONTWRITEBYTECODE": "1",

@@ -55,11 +55,22 @@ struct Planes {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase", deny_unknown_fields)]
 enum Source {
-    File { url: String, checksums: Option<String> },
-    Archive { url: String, checksums: Option<String> },
-    Image { from: String },
+    File {
+        url: String,
+        checksums: Option<String>,
+    },
+    Archive {
+        url: String,
+        checksums: Option<String>,
+    },
+    Image {
+        from: String,
+    },
     /// A program that upstream publishes in an image alone, at this path in it.
-    Program { from: String, path: String },
+    Program {
+        from: String,
+        path: String,
+    },
 }
 
 /// One artifact to be downloaded.

@@ -324,7 +324,8 @@ mod tests {
     fn a_program_is_taken_from_the_highest_layer_that_has_it_and_never_a_link() {
         let dir = tempfile::tempdir().unwrap();
         let made = |packed: bool, entries: &[(&str, &str)]| layer(dir.path(), packed, entries);
-        let (lower, upper) = (made(true, &[("etc/x", "-"), ("bin/scheduler", "old")]), made(false, &[("./bin/scheduler", "new")]));
+        let (lower, upper) =
+            (made(true, &[("etc/x", "-"), ("bin/scheduler", "old")]), made(false, &[("./bin/scheduler", "new")]));
         let (gone, link) = (made(true, &[("bin/.wh.scheduler", "")]), made(true, &[("bin/scheduler>", "/bin/sh")]));
         let unknown = Blob { digest: format!("sha256:{}", "e".repeat(64)), size: 4 };
         fs::write(dir.path().join("e".repeat(64)), ZSTD).unwrap();

@@ -186,7 +186,8 @@ mod tests {
 
     #[test]
     fn of_kubernetes_come_the_programs_that_run_on_machines() {
-        let programs = ["kubectl", "kube-apiserver", "kube-scheduler", "kubelet"].map(|name| (name.to_owned(), PathBuf::from(name)));
+        let programs = ["kubectl", "kube-apiserver", "kube-scheduler", "kubelet"]
+            .map(|name| (name.to_owned(), PathBuf::from(name)));
         let recipes = of_programs("kubernetes", "1.35.4", "amd64", &programs);
         let paths: Vec<&str> = recipes.iter().map(|recipe| recipe.path.as_str()).collect();
         let expected = ["kubectl", "kube-apiserver", "kubelet"].map(|name| format!("files/{name}-1.35.4-linux-amd64"));

@@ -43,7 +43,8 @@ fn of_component(component: &Component, programs: &Programs) -> Vec<Planned> {
 /// Karmada's programs, of every version that is given; none is built here.
 fn of_karmada(programs: &Programs) -> Vec<Planned> {
     let versions = programs.given("karmada");
-    let recipes = versions.iter().flat_map(|(version, sources)| of_programs("karmada", version, architecture(), sources));
+    let recipes =
+        versions.iter().flat_map(|(version, sources)| of_programs("karmada", version, architecture(), sources));
     recipes.map(|recipe| Planned { recipe, minor: None }).collect()
 }
 
@@ -127,7 +128,8 @@ mod tests {
         std::fs::write(given.path().join("karmada/1.18.2/crds.tar.gz"), "x").unwrap();
         let programs = Programs::new(Some(given.path().to_owned()), "/built".into());
         let planned = all(&[], &Cache::at("/cache"), &programs);
-        let names: Vec<_> = planned.iter().map(|it| format!("{}:{}", it.recipe.name, it.recipe.version)).collect();
+        let names = planned.iter().map(|it| format!("{}:{}", it.recipe.name, it.recipe.version));
+        let names: Vec<String> = names.filter(|name| name.starts_with("karmada-")).collect();
         assert_eq!(names, ["karmada-webhook:1.17.5", "karmada-scheduler:1.18.2", "karmada-webhook:1.18.2"]);
         assert!(super::super::components(&planned).is_empty());
     }

@@ -297,8 +297,13 @@ mod tests {
     #[test]
     fn programs_are_found_by_component_and_version() {
         let dir = tempfile::tempdir().unwrap();
-        for path in ["karmada/1.18.2/bin/karmada-webhook", "runc/1.5.2/bin/runc", "runc/1.5.3/bin/runc", "etcd/3.6.16/bin/etcd", "versitygw/1/bin/versitygw"]
-        {
+        for path in [
+            "karmada/1.18.2/bin/karmada-webhook",
+            "runc/1.5.2/bin/runc",
+            "runc/1.5.3/bin/runc",
+            "etcd/3.6.16/bin/etcd",
+            "versitygw/1/bin/versitygw",
+        ] {
             let path = dir.path().join(path);
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, "x").unwrap();

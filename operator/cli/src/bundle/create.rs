@@ -41,7 +41,8 @@ impl Create {
     /// Downloads what is not there, and writes the index once all of it is.
     pub async fn run(mut self) -> Result<ExitCode> {
         let (catalogue, mut wanted) = self.selection.wanted()?;
-        for (version, arch) in self.karmada.iter().flat_map(|it| self.selection.arch.iter().map(move |arch| (it, arch))) {
+        for (version, arch) in self.karmada.iter().flat_map(|it| self.selection.arch.iter().map(move |arch| (it, arch)))
+        {
             for one in catalogue.planes(version, &self.selection.kubernetes, arch.name())? {
                 if !wanted.contains(&one) {
                     wanted.push(one);

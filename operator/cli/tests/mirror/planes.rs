@@ -39,14 +39,21 @@ fn with_planes() -> (Upstream, Wright) {
 
 fn publish(upstream: &Upstream, program: &str) -> String {
     let registry = &mut upstream.site.lock().unwrap().registry;
-    registry.publish_layers("registry.example/karmada-scheduler", "v1.18.2", "amd64", vec![layer("old"), layer(program)])
+    registry.publish_layers(
+        "registry.example/karmada-scheduler",
+        "v1.18.2",
+        "amd64",
+        vec![layer("old"), layer(program)],
+    )
 }
 
 #[test]
 fn programs_of_karmada_come_out_of_its_images_once_and_are_locked_by_the_image() {
     let (upstream, wright) = with_planes();
     let manifest = publish(&upstream, "a scheduler");
-    wright.create("b", &["--karmada", "1.18.2"]).ended(0, &["karmada-scheduler 1.18.2 linux/amd64: downloaded", &manifest]);
+    wright
+        .create("b", &["--karmada", "1.18.2"])
+        .ended(0, &["karmada-scheduler 1.18.2 linux/amd64: downloaded", &manifest]);
     let index = wright.index("b");
     let found = index.find("karmada-scheduler", "1.18.2", "amd64").unwrap();
     assert_eq!((&found.kind, &found.sha256), (&Kind::File, &digest::of_bytes(b"a scheduler")));
@@ -56,7 +63,9 @@ fn programs_of_karmada_come_out_of_its_images_once_and_are_locked_by_the_image()
     assert!(!index.components["1.35"].contains_key("karmada-scheduler"));
     // What is there is known by the lock, and nobody is asked.
     upstream.requests();
-    let text = wright.create("b", &["--karmada", "1.18.2", "--locked"]).ended(0, &["karmada-scheduler 1.18.2 linux/amd64: was there"]);
+    let text = wright
+        .create("b", &["--karmada", "1.18.2", "--locked"])
+        .ended(0, &["karmada-scheduler 1.18.2 linux/amd64: was there"]);
     assert!(!text.contains("downloaded"), "{text}");
     assert_eq!(upstream.requests(), 0);
     // One that was changed here is made again.
