@@ -128,8 +128,9 @@ pub fn write_archive(into: &Path, name: &str, arch: &str, manifest: &[u8], blobs
     tar.into_inner().and_then(|mut file| file.flush()).with_context(writing)
 }
 
-/// Writes one program of an image, at this path in it (`bin/karmada-scheduler`). Its blobs lie in `blobs` under the digits of
-/// their digests, the configuration first, then the layers from the lowest on.
+/// Writes one program of an image, at this path in it (`bin/karmada-scheduler`). Its blobs lie in `blobs` under the
+/// digits of their digests, the configuration first, then the layers from the lowest on. Fails if the image does not
+/// have it, or as something else than a file.
 pub fn extract(into: &Path, image: &str, path: &str, blobs: (&Path, &[Blob])) -> Result<()> {
     for layer in blobs.1.iter().skip(1).rev() {
         let file = blobs.0.join(layer.digest.trim_start_matches("sha256:"));

@@ -48,61 +48,20 @@ import ipaddress
 import os
 import re
 
-from ansible_collections.clusterwright.cluster.plugins.module_utils import files, karmada, listeners, selinux, units
+from ansible_collections.clusterwright.cluster.plugins.module_utils import files, haproxy, karmada, listeners, selinux, units
 from ansible_collections.clusterwright.cluster.plugins.module_utils.api import wait
 from ansible_collections.clusterwright.cluster.plugins.module_utils.command import attempt, find
 from ansible_collections.clusterwright.cluster.plugins.module_utils.failure import StepFailure
 
 CONFIGURATION = f"{karmada.BALANCER}/haproxy.cfg"
-# Without it SELinux lets haproxy use a few ports alone.
-BOOLEANS = ("haproxy_connect_any",)
 NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,62}[a-z0-9])?")
 
-UNIT_BODY = f"""\
-[Unit]
-Description=Karmada control plane: connections of this machine's API server
-Wants=network-online.target
-After=network-online.target
+UNIT_BODY = haproxy.unit_body(
+    "Karmada control plane: connections of this machine's API server", CONFIGURATION, "/run/clusterwright-karmada-balancer.pid"
+)
 
-[Service]
-Type=notify
-ExecStart=/usr/sbin/haproxy -Ws -f {CONFIGURATION} -p /run/clusterwright-karmada-balancer.pid
-ExecReload=/usr/sbin/haproxy -c -q -f {CONFIGURATION}
-ExecReload=/bin/kill -USR2 $MAINPID
-KillMode=mixed
-Restart=always
-RestartSec=1
-SuccessExitStatus=143
-LimitNOFILE=65536
-
-[Install]
-WantedBy=multi-user.target
-"""
-
-HEAD = """\
-# Written by clusterwright.
-global
-    log stdout format raw local0 warning
-    user haproxy
-    group haproxy
-    maxconn 8000
-    # A machine with lower limits serves fewer, and does not fail.
-    no strict-limits
-
-defaults
-    log global
-    mode tcp
-    option dontlognull
-    option clitcpka
-    option srvtcpka
-    option redispatch 1
-    retries 3
-    timeout connect 1s
-    timeout check 2s
-    # A watch says nothing for minutes; both ends ask each other whether they are still there.
-    timeout client 30m
-    timeout server 30m
-    balance leastconn
+HEAD = f"""\
+{haproxy.HEAD}    balance leastconn
     # A handshake says that it serves; whose certificate that is, is the API server's to ask.
     default-server check check-ssl verify none inter 1s fastinter 500ms downinter 1s rise 1 fall 2 on-marked-down shutdown-sessions
 """
@@ -187,7 +146,7 @@ def work(call) -> dict:
     if not check:
         karmada.take()
         try_configuration(wanted[0]["content"])
-    written = files.write_all(wanted, check) + selinux.allow(BOOLEANS, check)
+    written = files.write_all(wanted, check) + selinux.allow((haproxy.BOOLEAN,), check)
     acted = units.ensure_read(karmada.BALANCER_UNIT, bool(written), check, [entry["path"] for entry in wanted])
     if not check:
         wait_for_listeners(params)

@@ -76,6 +76,7 @@ import os
 from ansible_collections.clusterwright.cluster.plugins.module_utils import (
     arp,
     files,
+    haproxy,
     healthz,
     karmada,
     membership,
@@ -99,29 +100,11 @@ CHECK = "/usr/local/sbin/clusterwright-check-endpoint"
 # Three announcements of a second each, and some.
 LISTEN_SECONDS = 4
 # Without them SELinux lets the programs of the distribution use a few ports alone, not those of API servers.
-BOOLEANS = ("haproxy_connect_any", "keepalived_connect_any")
+BOOLEANS = (haproxy.BOOLEAN, "keepalived_connect_any")
 
-HAPROXY_UNIT_TEXT = f"""\
-# Written by clusterwright.
-[Unit]
-Description=Connections to the cluster's API servers
-Wants=network-online.target
-After=network-online.target
-
-[Service]
-Type=notify
-ExecStart=/usr/sbin/haproxy -Ws -f {HAPROXY} -p /run/clusterwright-haproxy.pid
-ExecReload=/usr/sbin/haproxy -c -q -f {HAPROXY}
-ExecReload=/bin/kill -USR2 $MAINPID
-KillMode=mixed
-Restart=always
-RestartSec=1
-SuccessExitStatus=143
-LimitNOFILE=65536
-
-[Install]
-WantedBy=multi-user.target
-"""
+HAPROXY_UNIT_TEXT = "# Written by clusterwright.\n" + haproxy.unit_body(
+    "Connections to the cluster's API servers", HAPROXY, "/run/clusterwright-haproxy.pid"
+)
 
 KEEPALIVED_UNIT_TEXT = f"""\
 # Written by clusterwright.
@@ -160,29 +143,7 @@ def haproxy_text(params: dict) -> str:
         f"    server {backend.replace(':', '-').replace('[', '').replace(']', '')} {backend}" for backend in params["backends"]
     )
     return f"""\
-# Written by clusterwright.
-global
-    log stdout format raw local0 warning
-    user haproxy
-    group haproxy
-    maxconn 8000
-    # A machine with lower limits serves fewer, and does not fail.
-    no strict-limits
-
-defaults
-    log global
-    mode tcp
-    option dontlognull
-    option clitcpka
-    option srvtcpka
-    option redispatch 1
-    retries 3
-    timeout connect 1s
-    timeout check 2s
-    # A watch says nothing for minutes; both ends ask each other whether they are still there.
-    timeout client 30m
-    timeout server 30m
-
+{haproxy.HEAD}
 # One for each of what is asked, since a frontend has one address for this.
 frontend alive
     mode http
