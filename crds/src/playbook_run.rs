@@ -12,6 +12,7 @@ mod ending;
 mod etcd_seen;
 mod fence;
 mod frozen;
+mod part_seen;
 mod status;
 mod steps;
 pub(crate) mod vars;
@@ -22,6 +23,7 @@ pub use vars::read_object;
 pub use etcd_seen::{EtcdHashSeen, EtcdMemberHash, EtcdSeen};
 pub use fence::{Fence, FenceOwner};
 pub use frozen::{FrozenInputs, FrozenSettings};
+pub use part_seen::PartSeen;
 pub use status::{HostFailure, HostResult, PlaybookRunStatus, Progress, RunOutcome, RunPhase, StepPhase, StepStatus};
 pub use steps::{StepNotAllowed, check_steps};
 

@@ -49,6 +49,14 @@ options:
     description: Certificate of the cluster's authority. Empty - the one that this machine has.
     type: str
     default: ""
+  ca_path:
+    description: Where this machine has it.
+    type: path
+    default: /etc/kubernetes/pki/ca.crt
+  health_path:
+    description: What an API server is asked for, which answers 200 if it is well.
+    type: str
+    default: /readyz
   health_port:
     description: Where haproxy says, to this machine only, how it is.
     type: int
@@ -68,9 +76,10 @@ import os
 from ansible_collections.clusterwright.cluster.plugins.module_utils import (
     arp,
     files,
+    haproxy,
     healthz,
+    karmada,
     membership,
-    restarts,
     selinux,
     units,
     vrrp,
@@ -83,7 +92,6 @@ from ansible_collections.clusterwright.cluster.plugins.module_utils.trust import
 
 HOME = f"{membership.HOME}/load-balancer"
 CA = f"{HOME}/ca.crt"
-CLUSTER_CA = "/etc/kubernetes/pki/ca.crt"
 HAPROXY = f"{HOME}/haproxy.cfg"
 HAPROXY_UNIT = "clusterwright-haproxy.service"
 KEEPALIVED = f"{HOME}/keepalived.conf"
@@ -92,29 +100,11 @@ CHECK = "/usr/local/sbin/clusterwright-check-endpoint"
 # Three announcements of a second each, and some.
 LISTEN_SECONDS = 4
 # Without them SELinux lets the programs of the distribution use a few ports alone, not those of API servers.
-BOOLEANS = ("haproxy_connect_any", "keepalived_connect_any")
+BOOLEANS = (haproxy.BOOLEAN, "keepalived_connect_any")
 
-HAPROXY_UNIT_TEXT = f"""\
-# Written by clusterwright.
-[Unit]
-Description=Connections to the cluster's API servers
-Wants=network-online.target
-After=network-online.target
-
-[Service]
-Type=notify
-ExecStart=/usr/sbin/haproxy -Ws -f {HAPROXY} -p /run/clusterwright-haproxy.pid
-ExecReload=/usr/sbin/haproxy -c -q -f {HAPROXY}
-ExecReload=/bin/kill -USR2 $MAINPID
-KillMode=mixed
-Restart=always
-RestartSec=1
-SuccessExitStatus=143
-LimitNOFILE=65536
-
-[Install]
-WantedBy=multi-user.target
-"""
+HAPROXY_UNIT_TEXT = "# Written by clusterwright.\n" + haproxy.unit_body(
+    "Connections to the cluster's API servers", HAPROXY, "/run/clusterwright-haproxy.pid"
+)
 
 KEEPALIVED_UNIT_TEXT = f"""\
 # Written by clusterwright.
@@ -153,29 +143,7 @@ def haproxy_text(params: dict) -> str:
         f"    server {backend.replace(':', '-').replace('[', '').replace(']', '')} {backend}" for backend in params["backends"]
     )
     return f"""\
-# Written by clusterwright.
-global
-    log stdout format raw local0 warning
-    user haproxy
-    group haproxy
-    maxconn 8000
-    # A machine with lower limits serves fewer, and does not fail.
-    no strict-limits
-
-defaults
-    log global
-    mode tcp
-    option dontlognull
-    option clitcpka
-    option srvtcpka
-    option redispatch 1
-    retries 3
-    timeout connect 1s
-    timeout check 2s
-    # A watch says nothing for minutes; both ends ask each other whether they are still there.
-    timeout client 30m
-    timeout server 30m
-
+{haproxy.HEAD}
 # One for each of what is asked, since a frontend has one address for this.
 frontend alive
     mode http
@@ -193,7 +161,7 @@ frontend kubernetes
 
 backend apiservers
     balance leastconn
-    option httpchk GET /readyz
+    option httpchk GET {params["health_path"]}
     http-check expect status 200
     default-server check check-ssl verify required ca-file {CA} inter 1s fastinter 500ms downinter 1s rise 2 fall 2 on-marked-down shutdown-sessions
 {servers}
@@ -251,13 +219,13 @@ vrrp_instance kubernetes {{
 def authority(params: dict) -> str:
     if params["ca"]:
         return params["ca"]
-    for path in (CLUSTER_CA, CA):
+    for path in (params["ca_path"], CA):
         try:
             with open(path, encoding="ascii") as source:
                 return source.read()
         except OSError:
             continue
-    raise StepFailure("InvalidVariables", f"there is no {CLUSTER_CA} on this machine: run the control-plane step first")
+    raise StepFailure("InvalidVariables", f"there is no {params['ca_path']} on this machine: run the step of its API server first")
 
 
 def is_address(text: str) -> bool:
@@ -298,20 +266,6 @@ def check_peers(params: dict, interface: str) -> None:
         )
 
 
-def run(unit: str, changed: bool, check: bool, reads: list) -> bool:
-    """Starts the unit, or lets it read its configuration again, where it has not read what is there: connections stay."""
-    before = units.state(unit)
-    running = before.get("ActiveState") == "active"
-    due = running and (changed or restarts.due(unit, before, reads, since="StateChangeTimestampMonotonic"))
-    acted = units.ensure(unit, check=check)
-    if check:
-        return acted or changed or due
-    if due:
-        units.systemctl("reload", unit, what=f"reload {unit}")
-    restarts.remember(unit, units.state(unit), reads)
-    return acted or changed or due
-
-
 def wait_for_holder(params: dict, interface: str) -> None:
     virtual = params["virtual_ip"]
     wait(
@@ -324,7 +278,7 @@ def wait_for_holder(params: dict, interface: str) -> None:
 
 def wait_for_api(params: dict) -> None:
     context = believing(cafile=CA)
-    target = healthz.apiserver(params["virtual_ip"], params["port"])
+    target = ("https", params["virtual_ip"], params["port"], params["health_path"])
     said = ""
 
     def answers() -> bool:
@@ -365,11 +319,12 @@ def work(call) -> dict:
             raise StepFailure("InvalidVariables", f"haproxy refuses its configuration: {tried.said}")
     ours = [entry["path"] for entry in balancer]
     others = [entry["path"] for entry in address]
-    acted = run(HAPROXY_UNIT, any(path in ours for path in written), check, ours)
-    acted = run(KEEPALIVED_UNIT, any(path in others for path in written), check, others) or acted
+    acted = units.ensure_read(HAPROXY_UNIT, any(path in ours for path in written), check, ours)
+    acted = units.ensure_read(KEEPALIVED_UNIT, any(path in others for path in written), check, others) or acted
     if not check:
         wait_for_holder(params, interface)
-    if membership.read(membership.KUBEADM):
+    # This machine serves it by now; before that, the endpoint may have nobody behind it.
+    if membership.read(membership.KUBEADM) or units.exists(karmada.API_SERVER_UNIT):
         wait_for_api(params)
     said = f"{params['virtual_ip']}:{params['port']}"
     if written:
