@@ -893,6 +893,9 @@ reasons! {
     MembersChanged Warning [COMPLETE FAILED]
         "etcd has other members than those that the backup was laid ready on."
         "Make a new EtcdRestore.";
+    ModeUnsupported Warning [READY UP_TO_DATE]
+        "A Karmada control plane is wanted on machines, which this operator does not make yet."
+        "Use `spec.mode: Containers`, or an operator that makes it.";
     MountFailed Warning [COMPLETE]
         "A volume of the executor's Pod cannot be mounted."
         "See the message.";
