@@ -78,15 +78,31 @@ pub enum Group {
     KubeNode,
     /// etcd members.
     Etcd,
+    /// Machines with the components of a Karmada control plane.
+    KarmadaControlPlane,
 }
 
 impl Group {
+    /// All groups. A run's inventory has each, so that a play may name it.
+    pub const ALL: [Group; 4] = [Group::KubeControlPlane, Group::KubeNode, Group::Etcd, Group::KarmadaControlPlane];
+
+    /// Whether the other machines of a run cannot go on without one of the group.
+    pub fn is_critical(self) -> bool {
+        self != Group::KubeNode
+    }
+
+    /// Whether its machines are nodes of Kubernetes.
+    pub fn has_nodes(self) -> bool {
+        matches!(self, Group::KubeControlPlane | Group::KubeNode)
+    }
+
     /// The group's name in the inventory.
     pub fn name(self) -> &'static str {
         match self {
             Group::KubeControlPlane => "kube_control_plane",
             Group::KubeNode => "kube_node",
             Group::Etcd => "etcd",
+            Group::KarmadaControlPlane => "karmada_control_plane",
         }
     }
 }

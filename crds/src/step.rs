@@ -98,13 +98,21 @@ pub enum Step {
     RewriteSecrets,
     /// CoreDNS is given the image of its version.
     Coredns,
+    /// The programs of a Karmada control plane come to a machine, each version beside those of before.
+    KarmadaPrograms,
+    /// haproxy on a machine of a Karmada control plane, which gives its API server's connections to what serves on any.
+    KarmadaBalancer,
+    /// One component of a Karmada control plane as a service of a machine, with its files.
+    KarmadaService,
+    /// Looks at the services of a Karmada control plane: with what each runs, and whether it answers.
+    ProbeKarmada,
     /// A playbook of the user's: `custom-<name>`.
     Custom(CustomStep),
 }
 
 impl Step {
     /// All steps of ours, in the order in which they make sense.
-    pub const ALL: [Step; 40] = [
+    pub const ALL: [Step; 44] = [
         Step::BootstrapOs,
         Step::Preflight,
         Step::Prepare,
@@ -145,6 +153,10 @@ impl Step {
         Step::KmsPlugin,
         Step::RewriteSecrets,
         Step::Coredns,
+        Step::KarmadaPrograms,
+        Step::KarmadaBalancer,
+        Step::KarmadaService,
+        Step::ProbeKarmada,
     ];
 
     /// The step's name, which is its playbook's file name without `.yml`.
@@ -190,6 +202,10 @@ impl Step {
             Step::KmsPlugin => "kms-plugin",
             Step::RewriteSecrets => "rewrite-secrets",
             Step::Coredns => "coredns",
+            Step::KarmadaPrograms => "karmada-programs",
+            Step::KarmadaBalancer => "karmada-balancer",
+            Step::KarmadaService => "karmada-service",
+            Step::ProbeKarmada => "probe-karmada",
             Step::Custom(custom) => &custom.0,
         }
     }

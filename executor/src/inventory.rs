@@ -11,8 +11,6 @@ use serde_json::{Map, Value, json};
 
 use crate::ssh::Ssh;
 
-/// Groups that always exist, so that a play may name them.
-const GROUPS: [Group; 3] = [Group::Etcd, Group::KubeControlPlane, Group::KubeNode];
 /// The group of both kinds of node.
 pub const K8S_CLUSTER: &str = "k8s_cluster";
 
@@ -29,13 +27,13 @@ impl Inventory {
     pub fn new(model: &RunInputs, ssh: &Ssh, secrets_dir: &Path) -> Self {
         let mut vars = model.vars.clone();
         vars.insert("secrets_dir".to_owned(), json!(secrets_dir.display().to_string()));
-        let mut groups: BTreeMap<_, Vec<String>> = GROUPS.iter().map(|group| (group.name(), Vec::new())).collect();
+        let mut groups: BTreeMap<_, Vec<String>> = Group::ALL.iter().map(|group| (group.name(), Vec::new())).collect();
         let mut hosts = BTreeMap::new();
         for (name, host) in &model.hosts {
             let mut host_vars = host.vars.clone();
             host_vars.extend(ssh.variables.get(name).cloned().unwrap_or_default());
             hosts.insert(name.clone(), host_vars);
-            for group in GROUPS.iter().filter(|group| host.groups.contains(group)) {
+            for group in Group::ALL.iter().filter(|group| host.groups.contains(group)) {
                 groups.entry(group.name()).or_default().push(name.clone());
             }
         }
@@ -48,7 +46,8 @@ impl Inventory {
         let mut nodes = Map::new();
         for (name, members) in &self.groups {
             let members: Map<_, _> = members.iter().map(|member| (member.clone(), json!({}))).collect();
-            let target = if *name == Group::Etcd.name() { &mut groups } else { &mut nodes };
+            let has_nodes = Group::ALL.iter().any(|group| group.name() == *name && group.has_nodes());
+            let target = if has_nodes { &mut nodes } else { &mut groups };
             target.insert((*name).to_owned(), json!({"hosts": members}));
         }
         groups.insert(K8S_CLUSTER.to_owned(), json!({"children": nodes}));
@@ -176,7 +175,7 @@ mod tests {
             read["all"],
             json!({"vars": {"kube_version": "1.35.4", "secrets_dir": "/p/secrets"},
                 "hosts": {"m1": {"ip": "10.0.0.1"}},
-                "children": {"etcd": {"hosts": {"m1": {}}}, "k8s_cluster": {"children": {
+                "children": {"etcd": {"hosts": {"m1": {}}}, "karmada_control_plane": {"hosts": {}}, "k8s_cluster": {"children": {
                     "kube_control_plane": {"hosts": {"m1": {}}}, "kube_node": {"hosts": {}}}}}})
         );
         let data = |text: &str| json!({"__ansible_unsafe": text});

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use crds::inputs::{Group, RunInputs};
+use crds::inputs::RunInputs;
 use crds::step::Step;
 
 use crate::custom;
@@ -38,7 +38,7 @@ impl<'a> ResumeScan<'a> {
     pub fn new(model: &RunInputs, fold: &'a mut Fold) -> Self {
         let alone = |host: &&str| {
             let groups = model.hosts.get(*host).map_or(&[][..], |host| &host.groups);
-            !groups.contains(&Group::KubeControlPlane) && !groups.contains(&Group::Etcd)
+            !groups.iter().any(|group| group.is_critical())
         };
         let ignored = fold.blocked_hosts().filter(alone).map(str::to_owned).collect();
         Self { fold, steps: probed(model).to_vec(), ignored, current: None, open: None, ended: false }

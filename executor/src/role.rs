@@ -8,13 +8,14 @@ use crds::step::{Effect, Role};
 pub fn is_critical(model: &RunInputs, groups: &[Group]) -> bool {
     !model.steps.iter().any(|step| step.spec().each_for_itself)
         && model.intent.spec().effect != Effect::Compares
-        && (groups.contains(&Group::KubeControlPlane) || groups.contains(&Group::Etcd))
+        && groups.iter().any(|group| group.is_critical())
 }
 
 /// The role that these groups make.
 pub fn role_of(groups: &[Group]) -> Role {
     match groups {
         groups if groups.contains(&Group::KubeControlPlane) => Role::ControlPlane,
+        groups if groups.contains(&Group::KarmadaControlPlane) => Role::ControlPlane,
         groups if groups.contains(&Group::Etcd) => Role::Etcd,
         _ => Role::Worker,
     }

@@ -91,7 +91,7 @@ impl Step {
                 StepSpec { intents: &[Repair, Restore, Custom], always_played: true, disruptive: true, ..CHANGES }
             }
             Step::Reboot => StepSpec { intents: &[Repair, Custom], always_played: true, disruptive: true, ..CHANGES },
-            Step::ProbeHost | Step::ProbeEtcd | Step::ProbeCertificates => LOOKS,
+            Step::ProbeHost | Step::ProbeEtcd | Step::ProbeCertificates | Step::ProbeKarmada => LOOKS,
             Step::RenewCertificates => StepSpec { intents: &[Renew], ..CHANGES },
             // Each member stands still for a while: only a planner knows that all others are well.
             Step::DefragmentEtcd => StepSpec { intents: &[Maintain], always_played: true, ..CHANGES },
@@ -121,6 +121,19 @@ impl Step {
             Step::KmsPlugin => StepSpec { intents: &[Configure, Custom], read_only: true, ..CHANGES },
             Step::RewriteSecrets => StepSpec { intents: &[Configure, Custom], ..CHANGES },
             Step::Coredns => StepSpec { intents: &[Configure, Custom], downloads: true, disruptive: true, ..CHANGES },
+            // What runs is left as it is: another version lies beside it, so that it may be brought ahead.
+            Step::KarmadaPrograms => StepSpec {
+                intents: &[Install, Join, Prefetch, Upgrade, Configure, Repair, Custom],
+                downloads: true,
+                ..CHANGES
+            },
+            Step::KarmadaBalancer => {
+                StepSpec { intents: &[Install, Join, Upgrade, Configure, Repair, Custom], ..CHANGES }
+            }
+            Step::KarmadaService => {
+                let intents = &[Install, Join, Upgrade, Configure, Repair, Restore, Custom];
+                StepSpec { intents, disruptive: true, ..CHANGES }
+            }
             Step::Custom(_) => StepSpec { intents: &[Install, Join, Upgrade, Remove, Reset, Custom], ..CHANGES },
         }
     }

@@ -108,6 +108,10 @@ fn typical_length(step: Step) -> Duration {
         | Step::KmsPlugin
         | Step::RewriteSecrets
         | Step::Coredns
+        | Step::KarmadaPrograms
+        | Step::KarmadaBalancer
+        | Step::KarmadaService
+        | Step::ProbeKarmada
         | Step::Custom(_) => 500,
     };
     Duration::from_millis(milliseconds)

@@ -42,7 +42,10 @@ impl Compared {
                 "without the cluster's keys nobody can tell; condition AuthoritiesRotated tells of rotations",
             ),
             Step::RenewCertificates => Compared::Not("condition CertificatesValid tells when certificates end"),
-            Step::ProbeHost | Step::ProbeEtcd | Step::ProbeCertificates => LOOKS,
+            Step::KarmadaPrograms | Step::KarmadaBalancer | Step::KarmadaService => {
+                Compared::Not("it is for Karmada control planes, whose services probe-karmada looks at")
+            }
+            Step::ProbeHost | Step::ProbeEtcd | Step::ProbeCertificates | Step::ProbeKarmada => LOOKS,
             Step::RemoveEtcdMember
             | Step::RecoverEtcd
             | Step::RestartServices

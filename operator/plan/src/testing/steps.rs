@@ -114,6 +114,10 @@ impl World {
                 | Step::KmsPlugin
                 | Step::RewriteSecrets
                 | Step::Coredns
+                | Step::KarmadaPrograms
+                | Step::KarmadaBalancer
+                | Step::KarmadaService
+                | Step::ProbeKarmada
                 | Step::Custom(_) => {}
             }
         }
