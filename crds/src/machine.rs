@@ -230,8 +230,8 @@ pub struct AppliedSettings {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend("maxProperties" = 16))]
     pub authorities: BTreeMap<String, String>,
-    /// Of each part of a Karmada control plane that runs brought to it, e.g. `scheduler`: its program, its flags and
-    /// the files that these name. An absent one was not brought.
+    /// Of each part of a Karmada control plane that runs brought to it, e.g. `scheduler`: its version, and a digest of
+    /// its flags and of the files that these name. An absent one was not brought, or taken off.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend("maxProperties" = 16))]
     pub parts: BTreeMap<String, String>,

@@ -68,8 +68,8 @@ pub use steps::{StepNotAllowed, check_steps};
     .message("restoreRef is required with the intents Stage and Restore, and goes with no other: make an EtcdRestore, which makes the run"))]
 #[x_kube(validation = Rule::new("self.clusterKind != 'KarmadaDeployment' || has(self.clusterName)")
     .message("clusterName is required with clusterKind KarmadaDeployment: name the plane whose machines these are"))]
-#[x_kube(validation = Rule::new("!has(self.karmada) || (self.clusterKind == 'KarmadaDeployment' && self.steps.exists(s, s in ['karmada-service', 'karmada-balancer']))")
-    .message("karmada goes with clusterKind KarmadaDeployment and the steps karmada-service and karmada-balancer: leave it out"))]
+#[x_kube(validation = Rule::new("!has(self.karmada) || self.clusterKind == 'KarmadaDeployment'")
+    .message("karmada goes with clusterKind KarmadaDeployment: leave it out"))]
 #[x_kube(validation = Rule::new("has(self.karmada) || !self.steps.exists(s, s in ['karmada-service', 'karmada-balancer'])")
     .message("karmada is required with the steps karmada-service and karmada-balancer: it says which part is brought"))]
 #[x_kube(validation = Rule::new("!has(self.karmada) || self.karmada.digests.all(h, h in self.hosts)")

@@ -59,8 +59,8 @@ pub struct KarmadaDeploymentStatus {
     /// With mode `Binary` and a dedicated etcd: the machines of `binary.etcd`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub etcd_machines: Option<ReplicaCounts>,
-    /// With mode `Binary`: when all components worked on its machines for the first time. From then on machines join,
-    /// nothing is begun anew.
+    /// With mode `Binary`: when the first run on its machines, which begins its etcd, had succeeded. From then on
+    /// machines join, nothing is begun anew.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_installed_at: Option<Time>,
     /// The lock: the runs that hold the plane's machines.
