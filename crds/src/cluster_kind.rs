@@ -54,6 +54,11 @@ impl<'a> FormerRef<'a> {
     pub fn deployment(self) -> Option<&'a str> {
         (self.kind == ClusterKind::ClusterDeployment).then_some(self.name)
     }
+
+    /// Its name, if it is a KarmadaDeployment.
+    pub fn karmada_deployment(self) -> Option<&'a str> {
+        (self.kind == ClusterKind::KarmadaDeployment).then_some(self.name)
+    }
 }
 
 /// `ClusterDeployment paris`.
@@ -87,6 +92,7 @@ mod tests {
         let run: PlaybookRun = read("PlaybookRun", run);
         let former = run.spec.former().unwrap();
         assert_eq!((former.to_string().as_str(), former.deployment()), ("KarmadaDeployment k1", None));
+        assert_eq!(former.karmada_deployment(), Some("k1"));
         let probe: PlaybookRun = read("PlaybookRun", "intent: Probe, steps: [probe-host], hosts: [h1]");
         assert_eq!(probe.spec.former(), None);
     }

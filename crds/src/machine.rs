@@ -240,7 +240,7 @@ pub struct AppliedSettings {
 /// A part of a Karmada control plane as it was found on a machine.
 #[derive(Serialize, Deserialize, Clone, Debug, PartialEq, Eq, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct PartSeen {
+pub struct MachinePart {
     /// E.g. `scheduler`, `balancer`.
     #[schemars(length(max = 63))]
     pub name: String,
@@ -309,7 +309,7 @@ pub struct MachineStatus {
     /// The parts of a Karmada control plane as they were found when it was looked at last; at most 16.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 16), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
-    pub parts: Vec<PartSeen>,
+    pub parts: Vec<MachinePart>,
     /// Taints that its kubelet registers a Node with, as `key:Effect`: those of its spec until it was provisioned.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64), inner(length(max = 340)))]

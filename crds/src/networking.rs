@@ -140,6 +140,9 @@ pub struct Endpoint {
 /// Where an API server listens on its own machine.
 pub const API_SERVER_PORT: i32 = 6443;
 
+/// Where the API server of a Karmada control plane listens on its own machine.
+pub const PLANE_API_SERVER_PORT: i32 = 5443;
+
 fn default_port() -> i32 {
     API_SERVER_PORT
 }

@@ -1121,6 +1121,9 @@ reasons! {
     PackageNotFound Warning []
         "A package is not to be had on the machine."
         "Look at its package sources, or at the bundle.";
+    PartUnhealthy Warning [READY]
+        "A component of a Karmada control plane does not work on the machine."
+        "See the message; look at its unit there: `systemctl status`, `journalctl -u`.";
     PassedOver Warning [HOOKS_PLAYED]
         "Hooks were not played on a machine that leaves."
         "See the message.";

@@ -5,7 +5,6 @@ use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use crds::{ClusterDeployment, KarmadaDeployment, KarmadaDeploymentStatus, ObjectExt};
-use kube::Resource;
 use parking_lot::Mutex;
 use plan::lifecycle::without_progress;
 use serde::Serialize;

@@ -36,7 +36,7 @@ mod tests {
         serde_yaml::from_str(&yaml).unwrap()
     }
 
-    const DONE: &str = "phase: Succeeded, hosts: [{name: h, ok: 2}]";
+    const DONE: &str = "phase: Succeeded, hosts: [{name: h, ok: 2}], steps: [{name: prepare, phase: Succeeded}, {name: load-balancer, phase: Succeeded}]";
 
     fn parts(runs: &[PlaybookRun]) -> String {
         let applied = applied(&machine(), "h", &runs.iter().collect::<Vec<_>>()).unwrap();
