@@ -14,6 +14,7 @@ mod etcd_seen;
 mod fence;
 mod frozen;
 mod karmada_part;
+mod part_seen;
 mod status;
 mod steps;
 pub(crate) mod vars;
@@ -25,6 +26,7 @@ pub use etcd_seen::{EtcdHashSeen, EtcdMemberHash, EtcdSeen};
 pub use fence::{Fence, FenceOwner};
 pub use frozen::{FrozenInputs, FrozenSettings};
 pub use karmada_part::{Digest, KarmadaPart};
+pub use part_seen::PartSeen;
 pub use status::{HostFailure, HostResult, PlaybookRunStatus, Progress, RunOutcome, RunPhase, StepPhase, StepStatus};
 pub use steps::{StepNotAllowed, check_steps};
 

@@ -9,6 +9,7 @@ mod components;
 mod ending;
 mod etcd;
 mod host;
+mod parts;
 mod sentence;
 mod staged;
 mod text;

@@ -23,6 +23,19 @@ mod scripts {
         play(script);
     }
 
+    /// The root of a machine of the lab with the distribution of this one, for the programs that it has more; empty:
+    /// none was made here.
+    fn machine_image() -> String {
+        let release = fs::read_to_string("/etc/os-release").unwrap_or_default();
+        let codename = release.lines().find_map(|line| line.strip_prefix("VERSION_CODENAME=")).unwrap_or("none");
+        let prefix = format!("machine-{codename}-");
+        let images = fs::read_dir(Cache::from_env().rootfs()).into_iter().flatten().flatten().map(|entry| entry.path());
+        let has_name =
+            |path: &PathBuf| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(&prefix));
+        let image = images.filter(has_name).find(|path| path.join("usr/sbin/haproxy").is_file());
+        image.map(|path| path.display().to_string()).unwrap_or_default()
+    }
+
     /// Plays one script of `modules/`; it ends well or says what is wrong. Gives the directory that it was given.
     fn play(script: &str) -> tempfile::TempDir {
         let here = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -34,6 +47,7 @@ mod scripts {
             .env("PYTHONDONTWRITEBYTECODE", "1")
             .env("ETCD_PROGRAMS", programs("etcd"))
             .env("KUBERNETES_PROGRAMS", programs("kubernetes"))
+            .env("HAPROXY_ROOT", machine_image())
             .output()
             .unwrap();
         let said = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
@@ -450,6 +464,31 @@ mod scripts {
     #[test]
     fn a_restored_cluster_loses_tokens_requests_and_nodes_of_the_past_and_nothing_else() {
         play("restore_cleanup.py");
+    }
+
+    #[test]
+    fn a_component_of_karmada_is_a_service_that_is_waited_for_and_a_reset_removes_it_and_nobody_elses() {
+        play_with_loop_devices("karmada_service.py");
+    }
+
+    #[test]
+    fn programs_of_karmada_lie_beside_those_of_before_and_going_back_downloads_nothing() {
+        play("karmada_programs.py");
+    }
+
+    #[test]
+    fn a_machines_balancer_takes_another_configuration_and_closes_no_connection() {
+        play("karmada_balancer.py");
+    }
+
+    #[test]
+    fn a_machine_of_a_karmada_control_plane_is_played_on_as_one_that_runs_no_pods() {
+        play("karmada_plays.py");
+    }
+
+    #[test]
+    fn a_machine_of_a_karmada_control_plane_is_judged_by_what_that_needs_and_by_nothing_of_nodes() {
+        play_with_loop_devices("karmada_preflight.py");
     }
 
     /// A run with a custom playbook refuses what that may not look up; our own steps in it are to go on.

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::etcd_seen::EtcdSeen;
 use super::fence::{Fence, FenceOwner};
 use super::frozen::{FrozenInputs, FrozenSettings};
+use super::part_seen::PartSeen;
 use crate::certificates::CertificateSeen;
 use crate::component::Component;
 use crate::drift::StepDifference;
@@ -162,6 +163,10 @@ pub struct HostResult {
     /// What the machine says of its cluster's etcd, when a step looked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub etcd: Option<EtcdSeen>,
+    /// What the machine says of the services of its Karmada control plane, when a step looked; at most 16.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 16))]
+    pub parts: Vec<PartSeen>,
     /// When the machine's certificates end, when a step looked; at most 24.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 24))]

@@ -728,6 +728,9 @@ reasons! {
     KarmadaDeploymentNotFound Warning [COMPLETE READY]
         "There is no KarmadaDeployment of that name in the namespace."
         "Make it, or name another one; an EtcdBackup is immutable: make a new one.";
+    KarmadaForeignFiles Warning []
+        "`/etc/karmada` or `/var/lib/karmada` on a machine has files that are not of its control plane."
+        "Move them away, or take another machine: nothing of them was touched.";
     Kept Normal [LOG_KEPT]
         "The run's log is kept in ConfigMaps."
         "";

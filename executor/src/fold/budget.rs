@@ -16,6 +16,9 @@ pub(super) fn fit(mut hosts: Vec<HostResult>) -> Vec<HostResult> {
             host.findings.truncate(4);
             host.findings.iter_mut().for_each(|finding| finding.message = cut(&finding.message, 160));
             host.leftovers.truncate(4);
+            for message in host.parts.iter_mut().filter_map(|part| part.message.as_mut()) {
+                *message = cut(message, 160);
+            }
             host.differences.iter_mut().for_each(|difference| difference.message = cut(&difference.message, 160));
         },
         |host| {
@@ -27,6 +30,7 @@ pub(super) fn fit(mut hosts: Vec<HostResult>) -> Vec<HostResult> {
         |host| {
             host.findings.clear();
             host.leftovers.clear();
+            host.parts.iter_mut().for_each(|part| part.message = None);
         },
     ];
     for save in savings {

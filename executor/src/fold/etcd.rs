@@ -3,6 +3,7 @@
 use crds::playbook_run::{EtcdHashSeen, EtcdMemberHash, EtcdSeen};
 use serde_json::Value;
 
+use super::text::field;
 use crate::sanitize::clean;
 
 /// Members that are reported.
@@ -11,12 +12,12 @@ const ALARMS_LIMIT: usize = 4;
 
 pub(super) fn etcd(value: &Value) -> EtcdSeen {
     EtcdSeen {
-        member_id: text(value, "memberID", 16).filter(|id| id.chars().all(|c| c.is_ascii_hexdigit())),
+        member_id: field(value, "memberID", 16).filter(|id| id.chars().all(|c| c.is_ascii_hexdigit())),
         well: flag(value, "well"),
-        message: text(value, "message", 256),
+        message: field(value, "message", 256),
         well_peers: texts(value, "wellPeers", 63, MEMBERS_LIMIT),
         sick_peers: texts(value, "sickPeers", 63, MEMBERS_LIMIT),
-        version: text(value, "version", 32),
+        version: field(value, "version", 32),
         size_bytes: number(value, "sizeBytes"),
         in_use_bytes: number(value, "inUseBytes"),
         quota_bytes: number(value, "quotaBytes"),
@@ -32,17 +33,12 @@ pub(super) fn etcd(value: &Value) -> EtcdSeen {
 fn hash_check(value: &Value) -> EtcdHashSeen {
     let members = value.get("members").and_then(Value::as_array).into_iter().flatten();
     let member =
-        |member: &Value| Some(EtcdMemberHash { host: text(member, "host", 63)?, hash: number(member, "hash")? });
+        |member: &Value| Some(EtcdMemberHash { host: field(member, "host", 63)?, hash: number(member, "hash")? });
     EtcdHashSeen {
         revision: number(value, "revision"),
         members: members.filter_map(member).take(MEMBERS_LIMIT).collect(),
-        message: text(value, "message", 256),
+        message: field(value, "message", 256),
     }
-}
-
-fn text(value: &Value, key: &str, limit: usize) -> Option<String> {
-    let text = value.get(key).and_then(Value::as_str).unwrap_or_default();
-    Some(clean(text, limit)).filter(|text| !text.is_empty())
 }
 
 fn texts(value: &Value, key: &str, limit: usize, most: usize) -> Vec<String> {

@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use super::certificates::certificates;
 use super::etcd::etcd;
+use super::parts::parts;
 use super::text::{MESSAGE_LIMIT, task_name};
 use crate::event::{HostStats, TaskResult, TaskStatus};
 use crate::guard;
@@ -124,7 +125,7 @@ impl Host {
 
     /// True when another attempt may go better without anyone doing something.
     pub(super) fn may_heal(&self) -> bool {
-        const STAYING: [Reason; 22] = [
+        const STAYING: [Reason; 23] = [
             Reason::AuthenticationFailed,
             Reason::BackupCorrupt,
             Reason::BackupNeedsFormerKey,
@@ -139,6 +140,7 @@ impl Host {
             Reason::HostKeyUnknown,
             Reason::IdentityDoesNotMatch,
             Reason::IdentityInvalid,
+            Reason::KarmadaForeignFiles,
             Reason::KubernetesVersionDiffers,
             Reason::MachineIdentityMismatch,
             // It fares as the one that failed.
@@ -172,6 +174,7 @@ impl Host {
             Some("facts") => self.result.facts = Some(facts(finding)),
             Some("preflight" | "findings") => self.add_findings(finding),
             Some("etcd") => self.result.etcd = Some(etcd(finding)),
+            Some("karmada") => self.result.parts = parts(finding),
             Some("certificates") => self.result.certificates = certificates(finding),
             Some("clean") => {
                 self.result.clean = finding.get("clean").and_then(Value::as_bool);

@@ -545,6 +545,25 @@ fn what_a_machine_reports_of_its_leftovers_and_of_etcd_is_kept_within_limits() {
 }
 
 #[test]
+fn services_of_a_karmada_control_plane_are_kept_within_limits_each_once() {
+    let mut report = reporter();
+    let host = report(json!({"kind": "karmada", "parts": [
+        {"name": "scheduler", "digest": "1.18.2-0123abcd", "healthy": true},
+        {"name": "scheduler", "healthy": false},
+        {"name": "web\u{7}hook", "digest": "a b", "healthy": "yes", "message": "it\u{1b} ended".repeat(40)},
+        {"digest": "1", "healthy": true},
+        7,
+    ]}));
+    let seen: Vec<_> =
+        host.parts.iter().map(|part| (part.name.as_str(), part.digest.as_deref(), part.healthy)).collect();
+    assert_eq!(seen, [("scheduler", Some("1.18.2-0123abcd"), true), ("webhook", None, false)]);
+    assert_eq!(host.parts[0].message, None);
+    assert_eq!(host.parts[1].message.as_ref().map(|message| message.chars().count()), Some(256));
+    let many: Vec<_> = (0..40).map(|n| json!({"name": format!("p{n}"), "healthy": true})).collect();
+    assert_eq!(report(json!({"kind": "karmada", "parts": many})).parts.len(), 16);
+}
+
+#[test]
 fn certificates_that_a_machine_reports_are_known_ones_each_once_with_an_end_that_is_a_time() {
     let mut report = reporter();
     let host = report(json!({"kind": "certificates", "certificates": [
@@ -613,6 +632,9 @@ fn fifty_hosts_with_full_results_fit_the_object() {
                 json!({"name": name, "expiresAt": 253_402_300_000_i64, "issuer": long, "outdated": true})
             })}),
             json!({"kind": "facts", "osImage": long, "kernel": long, "architecture": long, "machineId": long}),
+            json!({"kind": "karmada", "parts": (0..20).map(|n| {
+                json!({"name": format!("p{n}{}", "y".repeat(60)), "digest": "1".repeat(64), "healthy": false, "message": long})
+            }).collect::<Vec<_>>()}),
         ] {
             let event = json!({"event": "result", "at": 1, "host": name, "task": long, "status": "failed", "reason": "A".repeat(64),
                 "msg": long, "finding": finding});

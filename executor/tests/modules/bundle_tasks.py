@@ -48,7 +48,7 @@ def tasks(value: object):
 
 
 modules = readers()
-EXPECTED = {"artifacts", "images", "kubeadm_pause", "prefetch", "preflight", "preflight_upgrade", "smoke_test", "worker_smoke_test"}
+EXPECTED = {"artifacts", "images", "karmada_programs", "kubeadm_pause", "prefetch", "preflight", "preflight_upgrade", "smoke_test", "worker_smoke_test"}
 assert modules == EXPECTED, modules
 option = GROUPS["bundle"]["bundle"]
 assert (option["type"], option["required"]) == ("dict", True), option

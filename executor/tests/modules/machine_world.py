@@ -7,8 +7,9 @@ import sys
 
 PLACE = sys.argv[1]
 INSIDE = "CLUSTERWRIGHT_INSIDE"
-# What the script and the modules are imported from.
-SOURCES = (os.path.dirname(os.path.realpath(__file__)), os.environ["PYTHONPATH"])
+# What the script and the modules are imported from, and what else a script needs there: it says so before it imports this.
+MORE = filter(None, os.environ.get("MACHINE_SOURCES", "").split(":"))
+SOURCES = (os.path.dirname(os.path.realpath(__file__)), os.environ["PYTHONPATH"], *MORE)
 # Everything that a module could change is made new; nothing below is this machine's own.
 EMPTY = ("etc", "root", "run", "run/netns", "tmp", "var/lib", "var/log", "opt", "data", "proc", "sys", "dev", "usr")
 

@@ -163,7 +163,7 @@ def the_kubelet_and_the_load_balancer_and_the_network_do_the_same() -> None:
     written = [load_balancer.HAPROXY, load_balancer.CA]
     for path in written:
         write(path, "old\n")
-    balance = lambda check=False: load_balancer.run(load_balancer.HAPROXY_UNIT, False, check, written)  # noqa: E731
+    balance = lambda check=False: units.ensure_read(load_balancer.HAPROXY_UNIT, False, check, written)  # noqa: E731
     assert balance() and verbs() == ["start"]
     assert not balance() and verbs() == []
     files.write(load_balancer.HAPROXY, "new\n")

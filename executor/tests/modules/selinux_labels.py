@@ -182,9 +182,9 @@ refused(lambda: selinux.allow(load_balancer.BOOLEANS, False), "failed to turn on
 os.unlink("/data/fails")
 assert membership.read(selinux.KNOWN) == {"booleans": ["haproxy_connect_any"]}, "an attempt that is cut short"
 calls()
-load_balancer.check_variables, load_balancer.run = lambda _params: "eth0", lambda *_words: False
+load_balancer.check_variables, units.ensure_read = lambda _params: "eth0", lambda *_words: False
 ENDPOINT = {"virtual_ip": "192.0.2.9", "port": 6443, "router_id": 51, "address": "192.0.2.1", "backends": ["192.0.2.1:6443"], "ca": "x",
-            "health_port": 8405}  # fmt: skip
+            "health_port": 8405, "ca_path": "/etc/kubernetes/pki/ca.crt", "health_path": "/readyz"}  # fmt: skip
 assert set(HAPROXY) < set(play(load_balancer, True, **ENDPOINT)[0]["written"]) and calls() == [], "the step asks for it"
 assert selinux.allow(load_balancer.BOOLEANS, False) == HAPROXY and calls() == ["setsebool -P haproxy_connect_any=1"]
 assert selinux.allow(load_balancer.BOOLEANS, False) == [] and calls() == []

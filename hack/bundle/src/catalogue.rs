@@ -36,15 +36,41 @@ pub struct Catalogue {
 struct Sources {
     kubernetes: BTreeMap<String, Source>,
     components: BTreeMap<String, Source>,
+    /// Of Karmada control planes on machines; a catalogue of one's own may have none.
+    #[serde(default)]
+    karmada: Planes,
+}
+
+/// Programs of Karmada control planes on machines.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Planes {
+    /// In the version of Kubernetes.
+    kubernetes: BTreeMap<String, Source>,
+    /// In the version of Karmada.
+    karmada: BTreeMap<String, Source>,
 }
 
 /// Templates of one artifact's places.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase", deny_unknown_fields)]
 enum Source {
-    File { url: String, checksums: Option<String> },
-    Archive { url: String, checksums: Option<String> },
-    Image { from: String },
+    File {
+        url: String,
+        checksums: Option<String>,
+    },
+    Archive {
+        url: String,
+        checksums: Option<String>,
+    },
+    Image {
+        from: String,
+    },
+    /// A program that upstream publishes in an image alone, at this path in it.
+    Program {
+        from: String,
+        path: String,
+    },
 }
 
 /// One artifact to be downloaded.
@@ -69,6 +95,8 @@ pub enum Origin {
     Url { kind: Kind, url: String, checksums: Option<String> },
     /// An image of a registry.
     Registry { reference: String },
+    /// A program in an image of a registry, at this path in it.
+    Program { reference: String, path: String },
     /// A package of a distribution, with the digest in the list that it signs.
     Package { os: String, url: String, sha256: String },
 }
@@ -179,6 +207,22 @@ impl Catalogue {
         Ok(wanted)
     }
 
+    /// The programs of Karmada control planes on machines, of this version of Karmada and these of Kubernetes.
+    pub fn planes(&self, karmada: &str, kubernetes: &[String], arch: &str) -> Result<Vec<Wanted>> {
+        let Planes { kubernetes: theirs, karmada: its } = &self.sources.karmada;
+        ensure!(!its.is_empty(), "the catalogue has no programs of Karmada: sources.yaml has no part karmada");
+        ensure!(
+            minor(karmada).is_some() && !karmada.starts_with('v'),
+            "{karmada:?} is no version of Karmada: give major, minor and patch, such as 1.18.2"
+        );
+        let of = |sources: &BTreeMap<String, Source>, version: &str| -> Vec<Wanted> {
+            sources.iter().map(|(name, source)| source.wanted(name, version, arch)).collect()
+        };
+        let mut wanted = of(its, karmada);
+        kubernetes.iter().for_each(|version| wanted.extend(of(theirs, version)));
+        Ok(wanted)
+    }
+
     /// The distribution that machines name so.
     pub fn distribution(&self, os: &str) -> Result<&Distribution> {
         let known: Vec<&str> = self.distributions.keys().map(String::as_str).collect();
@@ -203,6 +247,10 @@ impl Source {
         };
         let (path, origin) = match self {
             Self::Image { from } => (place::image(name, version, arch), Origin::Registry { reference: fill(from) }),
+            Self::Program { from, path } => {
+                let origin = Origin::Program { reference: fill(from), path: fill(path) };
+                (place::file(name, version, arch, ""), origin)
+            }
             Self::File { url, checksums } => {
                 let origin = Origin::Url { kind: Kind::File, url: fill(url), checksums: checksums.as_ref().map(fill) };
                 (place::file(name, version, arch, ""), origin)
@@ -245,7 +293,7 @@ mod tests {
         let texts = wanted.iter().flat_map(|it| match &it.origin {
             Origin::Url { url, checksums, .. } => vec![url.clone(), checksums.clone().unwrap()],
             Origin::Registry { reference } => vec![reference.clone()],
-            Origin::Package { .. } => vec![],
+            Origin::Package { .. } | Origin::Program { .. } => vec![],
         });
         for text in texts {
             assert!(!text.contains('{') && !text.contains('}') && !text.contains("vv"), "{text}");
@@ -266,6 +314,38 @@ mod tests {
         let coredns = of("registry.k8s.io/coredns/coredns");
         assert_eq!(coredns.version, "v1.14.7");
         assert_eq!(coredns.origin, Origin::Registry { reference: "docker.io/coredns/coredns:1.14.7".into() });
+    }
+
+    #[test]
+    fn programs_of_karmada_are_those_of_its_images_and_of_kubernetes_releases() {
+        let catalogue = Catalogue::built_in().unwrap();
+        let versions = ["1.35.4".to_owned(), "1.34.3".to_owned()];
+        let wanted = catalogue.planes("1.18.2", &versions, "amd64").unwrap();
+        let found: Vec<String> = wanted.iter().map(|it| format!("{} {}", it.name, it.version)).collect();
+        let of_karmada = [
+            "aggregated-apiserver",
+            "controller-manager",
+            "descheduler",
+            "metrics-adapter",
+            "scheduler",
+            "search",
+            "webhook",
+        ];
+        let mut expected: Vec<String> = of_karmada.iter().map(|name| format!("karmada-{name} 1.18.2")).collect();
+        for version in &versions {
+            expected.extend(["kube-apiserver", "kube-controller-manager"].map(|name| format!("{name} {version}")));
+        }
+        assert_eq!(found, expected);
+        assert_eq!(wanted[4].path, "files/karmada-scheduler-1.18.2-linux-amd64");
+        let reference = "docker.io/karmada/karmada-scheduler:v1.18.2".to_owned();
+        assert_eq!(wanted[4].origin, Origin::Program { reference, path: "bin/karmada-scheduler".into() });
+        let url = "https://dl.k8s.io/v1.34.3/bin/linux/amd64/kube-apiserver".to_owned();
+        let checksums = Some(format!("{url}.sha256"));
+        assert_eq!(wanted[9].origin, Origin::Url { kind: Kind::File, url, checksums });
+        for wrong in ["v1.18.2", "1.18", ""] {
+            let error = catalogue.planes(wrong, &versions, "amd64").unwrap_err().to_string();
+            assert!(error.contains("such as 1.18.2"), "{error}");
+        }
     }
 
     /// The roles' own lists, as Ansible reads them.

@@ -1,17 +1,21 @@
 //! Images as registries have them, and their archives: an OCI layout of one image in a tar, with the bytes of the
 //! registry, so that the image has the same digest on machines as upstream.
 
-use std::fs::File;
-use std::io::{BufWriter, Read, Write};
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail, ensure};
+use flate2::read::MultiGzDecoder;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tar::{Builder, Header};
 
 use crate::digest::{self, is_digest};
 
+/// How compressed layers begin.
+const GZIP: [u8; 2] = [0x1f, 0x8b];
+const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 const OCI_MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
 
 /// A manifest as the registry sent it.
@@ -122,6 +126,61 @@ pub fn write_archive(into: &Path, name: &str, arch: &str, manifest: &[u8], blobs
         append_from(&mut tar, &format!("blobs/sha256/{digits}"), blob.size, file).with_context(writing)?;
     }
     tar.into_inner().and_then(|mut file| file.flush()).with_context(writing)
+}
+
+/// Writes one program of an image, at this path in it (`bin/karmada-scheduler`). Its blobs lie in `blobs` under the digits of
+/// their digests, the configuration first, then the layers from the lowest on.
+pub fn extract(into: &Path, image: &str, path: &str, blobs: (&Path, &[Blob])) -> Result<()> {
+    for layer in blobs.1.iter().skip(1).rev() {
+        let file = blobs.0.join(layer.digest.trim_start_matches("sha256:"));
+        let reading = || format!("failed to read layer {} of {image}", layer.digest);
+        match in_layer(&file, path).with_context(reading)? {
+            Found::Nothing => {}
+            Found::Removed => break,
+            Found::Other => bail!("{image} has /{path}, and it is no program but a link or a directory"),
+            Found::Program(content) => {
+                return fs::write(into, content).with_context(|| format!("failed to write {}", into.display()));
+            }
+        }
+    }
+    bail!("{image} has no /{path}")
+}
+
+/// What a layer has of a path.
+enum Found {
+    Nothing,
+    /// What lower layers have of it is not there any more.
+    Removed,
+    /// A link or a directory.
+    Other,
+    Program(Vec<u8>),
+}
+
+fn in_layer(layer: &Path, path: &str) -> Result<Found> {
+    let mut file = BufReader::new(File::open(layer)?);
+    let head = file.fill_buf()?;
+    ensure!(!head.starts_with(&ZSTD), "it is compressed by zstd, and gzip or nothing is known here");
+    let is_packed = head.starts_with(&GZIP);
+    let content: Box<dyn Read> = if is_packed { Box::new(MultiGzDecoder::new(file)) } else { Box::new(file) };
+    let (directory, name) = path.rsplit_once('/').unwrap_or(("", path));
+    let removed = [format!("{directory}/.wh.{name}"), format!("{directory}/.wh..wh..opq"), format!(".wh.{directory}")];
+    let mut found = Found::Nothing;
+    for entry in tar::Archive::new(content).entries()? {
+        let mut entry = entry?;
+        let at = entry.path()?.to_string_lossy().trim_start_matches("./").trim_start_matches('/').to_owned();
+        if at == path {
+            if entry.header().entry_type() != tar::EntryType::Regular {
+                return Ok(Found::Other);
+            }
+            let mut content = Vec::new();
+            entry.read_to_end(&mut content)?;
+            return Ok(Found::Program(content));
+        }
+        if removed.contains(&at) {
+            found = Found::Removed;
+        }
+    }
+    Ok(found)
 }
 
 /// What the images in an archive are called: one of ours, or as `docker save` and `ctr images export` write it.
@@ -235,6 +294,58 @@ mod tests {
         check_configuration(configuration, "r/pause:3", "amd64").unwrap();
         let error = check_configuration(configuration, "r/pause:3", "arm64").unwrap_err().to_string();
         assert_eq!(error, "r/pause:3 is for linux/amd64 alone, and linux/arm64 was asked for");
+    }
+
+    /// A layer with these paths, each of this content; a path that ends with `>` is a link.
+    fn layer(directory: &Path, packed: bool, entries: &[(&str, &str)]) -> Blob {
+        let mut tar = Builder::new(Vec::new());
+        for (path, content) in entries {
+            if let Some(path) = path.strip_suffix('>') {
+                let mut header = Header::new_gnu();
+                header.set_entry_type(tar::EntryType::Symlink);
+                header.set_size(0);
+                tar.append_link(&mut header, path, content).unwrap();
+            } else {
+                append(&mut tar, path, content.as_bytes()).unwrap();
+            }
+        }
+        let mut bytes = tar.into_inner().unwrap();
+        if packed {
+            let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+            packed.write_all(&bytes).unwrap();
+            bytes = packed.finish().unwrap();
+        }
+        let digits = digest::of_bytes(&bytes);
+        fs::write(directory.join(&digits), &bytes).unwrap();
+        Blob { digest: format!("sha256:{digits}"), size: bytes.len() as u64 }
+    }
+
+    #[test]
+    fn a_program_is_taken_from_the_highest_layer_that_has_it_and_never_a_link() {
+        let dir = tempfile::tempdir().unwrap();
+        let made = |packed: bool, entries: &[(&str, &str)]| layer(dir.path(), packed, entries);
+        let (lower, upper) =
+            (made(true, &[("etc/x", "-"), ("bin/scheduler", "old")]), made(false, &[("./bin/scheduler", "new")]));
+        let (gone, link) = (made(true, &[("bin/.wh.scheduler", "")]), made(true, &[("bin/scheduler>", "/bin/sh")]));
+        let unknown = Blob { digest: format!("sha256:{}", "e".repeat(64)), size: 4 };
+        fs::write(dir.path().join("e".repeat(64)), ZSTD).unwrap();
+        let configuration = made(false, &[("bin/scheduler", "no layer")]);
+        let check = |layers: &[&Blob], expected: Result<&str, &str>| {
+            let blobs: Vec<Blob> = std::iter::once(&configuration).chain(layers.iter().copied()).cloned().collect();
+            let into = dir.path().join("program");
+            match (extract(&into, "r/scheduler:v1", "bin/scheduler", (dir.path(), &blobs)), expected) {
+                (Ok(()), Ok(content)) => assert_eq!(fs::read_to_string(into).unwrap(), content),
+                (Err(error), Err(said)) => assert!(format!("{error:#}").contains(said), "{error:#}"),
+                (found, expected) => panic!("{found:?} is not {expected:?}"),
+            }
+        };
+        check(&[&lower], Ok("old"));
+        check(&[&lower, &upper], Ok("new"));
+        check(&[&upper, &lower], Ok("old"));
+        check(&[&lower, &gone], Err("r/scheduler:v1 has no /bin/scheduler"));
+        check(&[&lower, &link], Err("no program but a link"));
+        check(&[&lower, &unknown], Err("zstd"));
+        check(&[], Err("r/scheduler:v1 has no /bin/scheduler"));
     }
 
     #[test]

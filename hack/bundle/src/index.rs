@@ -259,6 +259,12 @@ pub fn is_kubernetes(name: &str) -> bool {
     ["kubelet", "kubeadm", "kubectl"].contains(&name) || name.starts_with("registry.k8s.io/kube-")
 }
 
+/// Whether the artifact is a program of Karmada control planes on machines: no cluster takes it, and it goes with no
+/// minor.
+pub fn is_of_plane(name: &str) -> bool {
+    ["kube-apiserver", "kube-controller-manager"].contains(&name) || name.starts_with("karmada-")
+}
+
 fn linux() -> String {
     "linux".to_owned()
 }

@@ -16,7 +16,7 @@ use crate::publish::publish;
 use crate::tree::{Tree, file_fingerprint};
 
 /// The components whose programs can be put into a bundle.
-pub const COMPONENTS: [&str; 5] = ["cni-plugins", "containerd", "etcd", "kubernetes", "runc"];
+pub const COMPONENTS: [&str; 6] = ["cni-plugins", "containerd", "etcd", "karmada", "kubernetes", "runc"];
 
 /// One artifact to be.
 #[derive(Debug)]
@@ -114,7 +114,9 @@ pub fn of_programs(component: &str, version: &str, arch: &str, programs: &[(Stri
     let archive =
         |ending: &str, directory: &str| vec![recipe(component, ending, Content::Archive(below(directory, programs)))];
     match component {
-        "kubernetes" => files(&["kubelet", "kubeadm", "kubectl"]),
+        // The last two are for Karmada control planes on machines; those of clusters run in Pods, of images.
+        "kubernetes" => files(&["kubelet", "kubeadm", "kubectl", "kube-apiserver", "kube-controller-manager"]),
+        "karmada" => programs.iter().map(|(name, source)| recipe(name, "", Content::File(source.clone()))).collect(),
         "runc" => files(&["runc"]),
         "containerd" => archive(".tar.gz", "bin"),
         "etcd" => archive(".tar.gz", &format!("etcd-v{version}-linux-{arch}")),
@@ -184,10 +186,24 @@ mod tests {
 
     #[test]
     fn of_kubernetes_come_the_programs_that_run_on_machines() {
-        let programs = ["kubectl", "kube-apiserver", "kubelet"].map(|name| (name.to_owned(), PathBuf::from(name)));
+        let programs = ["kubectl", "kube-apiserver", "kube-scheduler", "kubelet"]
+            .map(|name| (name.to_owned(), PathBuf::from(name)));
         let recipes = of_programs("kubernetes", "1.35.4", "amd64", &programs);
         let paths: Vec<&str> = recipes.iter().map(|recipe| recipe.path.as_str()).collect();
-        assert_eq!(paths, ["files/kubectl-1.35.4-linux-amd64", "files/kubelet-1.35.4-linux-amd64"]);
+        let expected = ["kubectl", "kube-apiserver", "kubelet"].map(|name| format!("files/{name}-1.35.4-linux-amd64"));
+        assert_eq!(paths, expected);
+    }
+
+    #[test]
+    fn of_karmada_come_all_programs_each_by_itself() {
+        let programs = ["karmada-scheduler", "karmada-webhook"].map(|name| (name.to_owned(), PathBuf::from(name)));
+        let recipes = of_programs("karmada", "1.18.2", "amd64", &programs);
+        let made: Vec<_> = recipes.iter().map(|it| (it.name.as_str(), it.version.as_str(), it.path.as_str())).collect();
+        let expected = [
+            ("karmada-scheduler", "1.18.2", "files/karmada-scheduler-1.18.2-linux-amd64"),
+            ("karmada-webhook", "1.18.2", "files/karmada-webhook-1.18.2-linux-amd64"),
+        ];
+        assert_eq!(made, expected);
     }
 
     #[test]

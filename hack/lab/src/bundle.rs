@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::Result;
-use bundle::index::{Artifact, Index, is_kubernetes};
+use bundle::index::{Artifact, Index, is_kubernetes, is_of_plane};
 use bundle::prune::sweep;
 use bundle::publish::publish_json;
 use bundle::recipe::{Recipe, Take};
@@ -79,7 +79,7 @@ fn bring(recipe: &Recipe, sources: &str, bundle: &Path, before: &Made) -> Result
 /// Which of these go with each Kubernetes minor that is among them: what is of that minor, and otherwise what is of
 /// none.
 fn components(planned: &[Planned]) -> BTreeMap<String, BTreeMap<String, String>> {
-    let others = || planned.iter().filter(|it| !is_kubernetes(&it.recipe.name));
+    let others = || planned.iter().filter(|it| !is_kubernetes(&it.recipe.name) && !is_of_plane(&it.recipe.name));
     let of = |wanted: Option<&str>| -> BTreeMap<String, String> {
         let these = others().filter(|it| it.minor == wanted);
         these.map(|it| (it.recipe.name.clone(), it.recipe.version.clone())).collect()
@@ -138,6 +138,8 @@ mod tests {
             ("kubelet", "1.35.4", None),
             ("kubelet", "1.34.4", None),
             ("registry.k8s.io/kube-proxy", "v1.35.4", None),
+            ("kube-apiserver", "1.35.4", None),
+            ("karmada-scheduler", "1.18.2", None),
             ("etcd", "3.6.16", None),
             ("etcd", "3.6.14", Some("1.34")),
             ("registry.k8s.io/pause", "3.10.1", None),

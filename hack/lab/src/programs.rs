@@ -247,6 +247,21 @@ impl Programs {
         self.bin(component).join(program)
     }
 
+    /// Versions of a component that is only ever given, each with its programs by name and path; sorted.
+    pub fn given(&self, component: &str) -> Vec<(String, Vec<(String, PathBuf)>)> {
+        let entries = |path: &Path| {
+            let entries = std::fs::read_dir(path).into_iter().flatten().flatten();
+            let mut entries: Vec<_> =
+                entries.map(|it| (it.file_name().to_string_lossy().into_owned(), it.path())).collect();
+            entries.sort();
+            entries
+        };
+        let Some(given) = &self.given else { return Vec::new() };
+        let versions = entries(&given.join(component));
+        let programs = versions.into_iter().map(|(version, path)| (version, entries(&path.join("bin"))));
+        programs.filter(|(_, programs)| !programs.is_empty()).collect()
+    }
+
     /// Whether all programs of a component are there.
     pub fn has(&self, component: &Component) -> bool {
         component.programs.iter().all(|(name, _)| self.path(component, name).is_file())

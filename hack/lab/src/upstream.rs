@@ -67,8 +67,8 @@ pub fn router(built: &Path) -> Result<Router> {
                     site.add_file(&url, checksums.as_deref(), file, &found.sha256)?;
                 }
                 Origin::Registry { reference } => site.add_image(&reference, &file)?,
-                // Debian's own servers have them.
-                Origin::Package { .. } => {}
+                // Debian's own servers have packages; what is in images alone is nothing that clusters take.
+                Origin::Package { .. } | Origin::Program { .. } => {}
             }
         }
     }

@@ -137,6 +137,7 @@ impl Downloads {
                 self.bring_file(wanted, (&Kind::Package, url, published), known, &bar).await
             }
             Origin::Registry { reference } => self.bring_image(wanted, reference, known, &bar).await,
+            Origin::Program { reference, path } => self.bring_program(wanted, (reference, path), known, &bar).await,
         };
         drop(bar);
         let brought = brought.with_context(|| format!("failed to bring {name}"))?;
@@ -153,7 +154,9 @@ impl Downloads {
         let locked = match &wanted.origin {
             Origin::Url { url, checksums, .. } => self.lock_file(url, checksums.as_deref(), &bar).await,
             Origin::Package { .. } => bail!("{name} is a package, and machines take packages from their own sources"),
-            Origin::Registry { reference } => self.lock_image(reference, &wanted.arch, &bar).await,
+            Origin::Registry { reference } | Origin::Program { reference, .. } => {
+                self.lock_image(reference, &wanted.arch, &bar).await
+            }
         };
         drop(bar);
         let (trust, digest) = locked.with_context(|| format!("failed to lock {name}"))?;
@@ -184,7 +187,9 @@ impl Downloads {
 fn key(wanted: &Wanted) -> String {
     match &wanted.origin {
         Origin::Url { url, .. } | Origin::Package { url, .. } => url.clone(),
-        Origin::Registry { reference } => ::bundle::lock::image_key(reference, &wanted.arch),
+        Origin::Registry { reference } | Origin::Program { reference, .. } => {
+            ::bundle::lock::image_key(reference, &wanted.arch)
+        }
     }
 }
 

@@ -90,7 +90,7 @@ async fn runs_are_asked_for_within_limits() -> Result<()> {
 async fn a_run_has_the_steps_of_its_intent_and_no_others() -> Result<()> {
     let server = ApiServer::shared().await?;
     let of = |intent: &str| with(r(), "spec.intent", json!(intent));
-    let wipes = "step reset is not allowed in a run of intent Probe; allowed are: probe-host, probe-etcd, probe-certificates";
+    let wipes = "step reset is not allowed in a run of intent Probe; allowed are: probe-host, probe-etcd, probe-certificates, probe-karmada";
     check(&server, [
         (0, "a probe that wipes", of("Probe"), "spec.steps", json!([["reset"], ["probe-host", "reset"]]), refused_at("spec", wipes)),
         (0, "a probe that looks", of("Probe"), "spec.steps", json!([["probe-host"], ["probe-etcd"]]), Admitted),

@@ -13,8 +13,8 @@ from ansible_collections.clusterwright.cluster.plugins.module_utils.failure impo
 SECRET = 0o600
 
 
-def write(path: str, content: str, mode: int = 0o644, check: bool = False) -> bool:
-    """Makes the file hold `content` with `mode`, owned by root. True when it did not."""
+def write(path: str, content: str, mode: int = 0o644, check: bool = False, group: int = 0) -> bool:
+    """Makes the file hold `content` with `mode`, owned by root and, where one is given, by a group. True when it did not."""
     if os.path.normpath(path) != path or not os.path.isabs(path):
         raise StepFailure("InvalidVariables", f"{path!r} is no path that may be written: parts of it are `..` or empty")
     data = content.encode("utf-8")
@@ -22,14 +22,14 @@ def write(path: str, content: str, mode: int = 0o644, check: bool = False) -> bo
         with open(path, "rb") as current:
             same = current.read() == data
         status = os.stat(path)
-        same = same and (status.st_mode & 0o7777) == mode and status.st_uid == 0
+        same = same and (status.st_mode & 0o7777) == mode and status.st_uid == 0 and group in (0, status.st_gid)
     except FileNotFoundError:
         same = False
     if same:
         return False
     if check:
         return True
-    temporary = stage(path, data, mode)
+    temporary = stage(path, data, mode, group)
     try:
         os.replace(temporary, path)
     except BaseException:
@@ -38,7 +38,7 @@ def write(path: str, content: str, mode: int = 0o644, check: bool = False) -> bo
     return True
 
 
-def stage(path: str, data: bytes, mode: int) -> str:
+def stage(path: str, data: bytes, mode: int, group: int = 0) -> str:
     """A new file on disk beside the path, with these bytes, owned by root: it is to be renamed into its place."""
     folder = os.path.dirname(path)
     os.makedirs(folder, mode=0o755, exist_ok=True)
@@ -48,7 +48,7 @@ def stage(path: str, data: bytes, mode: int) -> str:
             new.write(data)
             new.flush()
             os.fchmod(new.fileno(), mode)
-            os.fchown(new.fileno(), 0, 0)
+            os.fchown(new.fileno(), 0, group)
             os.fsync(new.fileno())
     except BaseException:
         os.unlink(temporary)

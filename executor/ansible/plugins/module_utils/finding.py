@@ -15,6 +15,12 @@ def warning(name: str, message: str) -> dict:
     return {"name": name, "severity": "warning", "message": message}
 
 
+def has_pods(params: dict) -> bool:
+    """Whether it is for a machine of a cluster, and not of a Karmada control plane, which runs no Pods. Of a cluster's machines with etcd
+    alone all holds that is said of nodes."""
+    return not params.get("plane")
+
+
 def collect(checks: tuple, params: dict) -> list:
     """What every check found. One that breaks is a finding, not the end of the others; names in `ignore` do not block."""
     found = []

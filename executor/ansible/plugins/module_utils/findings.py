@@ -11,6 +11,7 @@ import shutil
 import time
 
 from ansible_collections.clusterwright.cluster.plugins.module_utils import (
+    karmada,
     kube_proxy,
     leftovers,
     machine,
@@ -23,7 +24,7 @@ from ansible_collections.clusterwright.cluster.plugins.module_utils.bundle_sourc
 from ansible_collections.clusterwright.cluster.plugins.module_utils.command import find
 from ansible_collections.clusterwright.cluster.plugins.module_utils.external_etcd import external_etcd
 from ansible_collections.clusterwright.cluster.plugins.module_utils.failure import StepFailure
-from ansible_collections.clusterwright.cluster.plugins.module_utils.finding import error, warning
+from ansible_collections.clusterwright.cluster.plugins.module_utils.finding import error, has_pods, warning
 from ansible_collections.clusterwright.cluster.plugins.module_utils.host_findings import (
     drop_ins,
     firewall,
@@ -46,7 +47,13 @@ PORTS = {
     "control-plane": (6443, 10250, 10257, 10259),
     "etcd": (2379, 2380),
     "worker": (10250,),
+    "karmada-control-plane": karmada.PORTS,
 }
+NODES = {"control-plane", "worker"}
+# A machine of a Karmada control plane runs no Pods, and has no rules for them.
+PLANE_PROGRAMS = ("ip", "mount", "systemctl", "useradd")
+# Two versions of all programs.
+PLANE_PROGRAMS_MIB = 2048
 PROGRAMS = ("ip", "iptables", "mount", "nsenter", "modprobe", "sysctl", "systemctl", "nft")
 BALANCER_PROGRAMS = ("haproxy", "keepalived")
 # Names of findings by what reading the bundle ends with.
@@ -84,12 +91,21 @@ def hardware(params: dict) -> list:
         found.append(warning("memory-low", f"{memory} MiB of memory: {good} MiB are recommended"))
     if "control-plane" in params["roles"] and cpus < 2:
         found.append(error("cpu", f"{cpus} CPU: a control plane needs 2"))
-    for directory in ("/var/lib", "/usr/local"):
+    for directory, needed in room(params).items():
         free = shutil.disk_usage(directory).free // (1024 * 1024)
-        needed = params["disk_minimum_mib"] if directory == "/var/lib" else 1024
         if free < needed:
             found.append(error("disk", f"{free} MiB free under {directory}: at least {needed} MiB are needed"))
     return found
+
+
+def room(params: dict) -> dict:
+    """MiB that must be free, by directory."""
+    needed = {"/var/lib": params["disk_minimum_mib"], "/usr/local": 1024}
+    if "karmada-control-plane" in params["roles"]:
+        needed["/opt" if os.path.isdir("/opt") else "/"] = PLANE_PROGRAMS_MIB
+    if "etcd" in params["roles"] and os.path.ismount("/var/lib/etcd"):
+        needed["/var/lib/etcd"] = 1024
+    return needed
 
 
 def kernel(params: dict) -> list:
@@ -101,17 +117,19 @@ def kernel(params: dict) -> list:
     kind = machine.container()
     if kind:
         found.append(warning("container", f"this machine is a {kind} container: good for tests, not for production"))
-    elif machine.cgroup_version() == 1:
+    elif machine.cgroup_version() == 1 and has_pods(params):
         found.append(
             error("cgroup-v1", "the kubelet needs cgroups v2: remove systemd.unified_cgroup_hierarchy=0 from the kernel's command line")
         )
-    if machine.swaps() and not kind:
+    if machine.swaps() and not kind and has_pods(params):
         found.append(warning("swap", f"swap is on ({', '.join(machine.swaps())}): the prepare step turns it off"))
     if params["kube_proxy_mode"] == kube_proxy.NFTABLES and "etcd" != "".join(params["roles"]) and kube_proxy.is_too_old(release):
         found.append(
             error("kernel-nftables", f"kernel {release} is too old for configuration.kubeProxy.mode nftables: 5.13 or newer is needed")
         )
-    wanted = PROGRAMS + (BALANCER_PROGRAMS if params["virtual_ip"] else ())
+    wanted = PROGRAMS if has_pods(params) else PLANE_PROGRAMS
+    wanted += BALANCER_PROGRAMS if params["virtual_ip"] else ()
+    wanted += BALANCER_PROGRAMS[:1] if "karmada-control-plane" in params["roles"] and not params["virtual_ip"] else ()
     missing = [program for program in wanted if not find(program)]
     if missing:
         found.append(error("programs", f"programs are missing: {', '.join(missing)}: run the bootstrap-os step"))
@@ -142,6 +160,11 @@ def remains(params: dict) -> list:
         owner = membership.read(membership.CLUSTER).get("name")
         of = f"of cluster {owner}" if owner else "of an earlier cluster"
         found.append(error("leftovers", f"the machine is not clean, it has remains {of}: {', '.join(left)}: run the reset step first"))
+    foreign = karmada.foreign() if "karmada-control-plane" in params["roles"] else ""
+    if foreign:
+        found.append(
+            error("karmada-files", f"{foreign} has files that are not of this control plane: move them away, or take another machine")
+        )
     used = sorted(listening() & {port for role in params["roles"] for port in PORTS.get(role, ())})
     if used:
         found.append(error("ports", f"ports in use: {', '.join(map(str, used))}: stop what listens there"))
@@ -150,7 +173,7 @@ def remains(params: dict) -> list:
 
 def container_runtime(params: dict) -> list:
     """Docker or a distribution's containerd: its containers would lose their runtime to ours."""
-    if not {"control-plane", "worker"}.intersection(params["roles"]):
+    if not NODES.intersection(params["roles"]):
         return []
     found = runtime.foreign()
     if not found:

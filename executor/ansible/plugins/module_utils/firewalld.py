@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from ansible_collections.clusterwright.cluster.plugins.module_utils import karmada
 from ansible_collections.clusterwright.cluster.plugins.module_utils.command import attempt, find
 
 UNIT = "firewalld.service"
@@ -12,6 +13,7 @@ PORTS = {
     "control-plane": ("6443/tcp", "10250/tcp"),
     "etcd": ("2379-2380/tcp",),
     "worker": ("10250/tcp", "30000-32767/tcp", "30000-32767/udp"),
+    "karmada-control-plane": tuple(f"{port}/tcp" for port in karmada.SERVING),
 }
 
 
@@ -28,7 +30,7 @@ def commands(params: dict) -> list:
     ports = dict.fromkeys(port for role, ports in PORTS.items() if role in params["roles"] for port in ports)
     # A call does changes of one kind, and leaves out those of another.
     lines = [f"firewall-cmd --permanent {' '.join(f'--add-port={port}' for port in ports)}"] if ports else []
-    if params["virtual_ip"] and "control-plane" in params["roles"]:
+    if params["virtual_ip"]:
         lines.append("firewall-cmd --permanent --add-protocol=vrrp")
     pods = [block.strip() for block in params["pod_cidr"].split(",") if block.strip()]
     if pods and {"control-plane", "worker"}.intersection(params["roles"]):

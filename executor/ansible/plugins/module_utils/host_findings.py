@@ -12,6 +12,7 @@ import re
 from ansible_collections.clusterwright.cluster.plugins.module_utils import (
     distribution_packages,
     firewalld,
+    karmada,
     machine,
     membership,
     packet_filter,
@@ -19,7 +20,7 @@ from ansible_collections.clusterwright.cluster.plugins.module_utils import (
     selinux,
 )
 from ansible_collections.clusterwright.cluster.plugins.module_utils.command import attempt, find
-from ansible_collections.clusterwright.cluster.plugins.module_utils.finding import error, warning
+from ansible_collections.clusterwright.cluster.plugins.module_utils.finding import error, has_pods, warning
 
 UNITS = ("kubelet.service", "containerd.service", "etcd.service")
 # Later ones lose against a file of the same name in an earlier one.
@@ -30,16 +31,18 @@ OPEN = {
     "control-plane": "TCP 6443 and 10250",
     "etcd": "TCP 2379 and 2380",
     "worker": "TCP 10250, TCP and UDP 30000-32767",
+    "karmada-control-plane": f"TCP {', '.join(map(str, karmada.SERVING[:-1]))} and {karmada.SERVING[-1]}",
 }
+SHARED_UNITS = ("etcd.service",)
 ZRAM_CONFIGURATIONS = ("/etc/systemd/zram-generator.conf", "/usr/lib/systemd/zram-generator.conf", "/etc/default/zramswap")
 ZRAM_UNITS = ("/etc/systemd/system/multi-user.target.wants/zramswap.service", "/etc/systemd/system/swap.target.wants/zramswap.service")
 
 
-def drop_ins(_params: dict) -> list:
+def drop_ins(params: dict) -> list:
     """Files that change units of ours: a package's 10-kubeadm.conf has another kubelet start, with other arguments."""
     found = []
     seen = set()
-    for unit in UNITS:
+    for unit in UNITS if has_pods(params) else SHARED_UNITS:
         for folder in runtime.UNIT_FOLDERS:
             try:
                 names = sorted(name for name in os.listdir(f"{folder}/{unit}.d") if name.endswith(".conf"))
@@ -105,9 +108,9 @@ def sysctl(params: dict) -> list:
     return found
 
 
-def zram(_params: dict) -> list:
+def zram(params: dict) -> list:
     """Swap in memory, which comes back at each boot: the kubelet would not start any more."""
-    if machine.container():
+    if machine.container() or not has_pods(params):
         return []
     signs = [name for name in machine.swaps() if name.startswith("/dev/zram")]
     signs += [path for path in ZRAM_CONFIGURATIONS[:2] if re.search(r"^\s*\[zram", machine.text(path), re.MULTILINE)]
@@ -144,7 +147,7 @@ def dropping_chains() -> list:
 def accepted(params: dict) -> list:
     """What others send to a machine of these roles."""
     protocols = ["TCP 22"] + [ports for role, ports in OPEN.items() if role in params["roles"]]
-    if params["virtual_ip"] and "control-plane" in params["roles"]:
+    if params["virtual_ip"]:
         protocols.append("VRRP (IP protocol 112)")
     return protocols
 
@@ -162,12 +165,12 @@ def firewall(params: dict) -> list:
         return []
     kind = warning if membership.belongs_to(params["identity"]) else error
     commands = f"; with firewalld: {' && '.join(firewalld.commands(params))}" if by_firewalld else ""
+    pods = f", accept and forward all that Pods ({params['pod_cidr']}) send and get" if has_pods(params) else ""
     return [
         kind(
             "firewall",
             f"a firewall is at work on the machine ({'; '.join(found)}): turn it off; or let it accept from the cluster's machines and its"
-            f" clients {', '.join(accepted(params))}, accept and forward all that Pods ({params['pod_cidr']}) send and get, and ignore this"
-            f" finding by its name{commands}",
+            f" clients {', '.join(accepted(params))}{pods}, and ignore this finding by its name{commands}",
         )
     ]
 

@@ -1,10 +1,21 @@
 # -*- coding: utf-8 -*-
 # SPDX-License-Identifier: Apache-2.0
-"""Whether programs of the bundle are installed on this machine, as /etc/clusterwright/artifacts.json remembers them."""
+"""Programs of the bundle on this machine: how they come into their places, and whether they are there as it is remembered."""
 
 from __future__ import annotations
 
 import os
+import shutil
+
+
+def place(source, path: str) -> None:
+    """Writes an executable beside its place and moves it there: a running program keeps its old file."""
+    os.makedirs(os.path.dirname(path), mode=0o755, exist_ok=True)
+    temporary = f"{path}.cw-new"
+    with open(temporary, "wb") as out:
+        shutil.copyfileobj(source, out, 1 << 20)
+    os.chmod(temporary, 0o755)
+    os.replace(temporary, path)
 
 
 def fingerprint(path: str) -> list:

@@ -7,9 +7,10 @@ from __future__ import annotations
 import os
 
 from ansible_collections.clusterwright.cluster.plugins.module_utils import (
+    accounts,
     bpf,
     journal_limits,
-    proxies,
+    karmada,
     links,
     marked_lines,
     membership,
@@ -18,6 +19,7 @@ from ansible_collections.clusterwright.cluster.plugins.module_utils import (
     network_manager,
     packet_filter,
     processes,
+    proxies,
     roots,
     routing,
     runtime,
@@ -37,10 +39,11 @@ UNITS = (
     "clusterwright-network.service",
     "clusterwright-keepalived.service",
     "clusterwright-haproxy.service",
+    # Beside these, karmada.units().
 )
 UNIT_DIRECTORY = "/etc/systemd/system"
 # What tells whose the machine is, and so what a reset may remove: the last that goes.
-MEMORY = (membership.CLUSTER, membership.ROOTS)
+MEMORY = (membership.CLUSTER, membership.ROOTS, membership.KARMADA)
 FILES = (
     membership.ARTIFACTS,
     membership.KUBEADM,
@@ -69,20 +72,20 @@ NAMESPACES = "/run/netns/cni-"
 
 def directories() -> list:
     """The roots with anything in them."""
-    wanted = roots.STATE + (roots.RUNTIME if runtime.own() else ())
+    wanted = roots.state() + (roots.RUNTIME if runtime.own() else ())
     return [root for root in map(roots.Root, wanted) if root.filled()]
 
 
 def units() -> list:
     """Units that a cluster put here; a runtime's only when we wrote it."""
     known = [unit for unit in UNITS if unit != runtime.UNIT or runtime.ours(runtime.UNIT_FILE)]
-    return [unit for unit in known if os.path.lexists(f"{UNIT_DIRECTORY}/{unit}")]
+    return [unit for unit in known if os.path.lexists(f"{UNIT_DIRECTORY}/{unit}")] + karmada.units()
 
 
 def mounted() -> list:
     """Mounts below our directories, in the order in which they can be unmounted."""
     shared = () if runtime.own() else SHARED_RUNTIME
-    wanted = [root.real for root in map(roots.Root, roots.STATE + (() if shared else roots.RUNTIME)) if root.ours]
+    wanted = [root.real for root in map(roots.Root, roots.state() + (() if shared else roots.RUNTIME)) if root.ours]
     found = {mount: None for place in [*wanted, *shared] for mount in mounts.below(place)}
     return [*found, *(mount for mount in mounts.table() if mount.point.startswith(NAMESPACES))]
 
@@ -92,7 +95,7 @@ def loops() -> list:
     its host and of others there, whose files have the same paths."""
     if container():
         return []
-    places = tuple(f"{root.real}/" for root in map(roots.Root, roots.STATE) if root.ours)
+    places = tuple(f"{root.real}/" for root in map(roots.Root, roots.state()) if root.ours)
     found = []
     for name in sorted(os.listdir("/sys/block")) if os.path.isdir("/sys/block") else []:
         file = text(f"/sys/block/{name}/loop/backing_file")
@@ -130,6 +133,8 @@ def find_all(memory: bool = True) -> list:
     found += links.find() + routing.find() + packet_filter.find() + bpf.find()
     found += [f"address {address}" for address, _interface in virtual_addresses()]
     found += [f"network namespace {name}" for name in pod_namespaces()[:8]]
+    if accounts.made(karmada.USER):
+        found.append(f"user {karmada.USER}")
     if marked_lines.BEGIN in text("/etc/hosts"):
         found.append("lines in /etc/hosts")
     return found

@@ -23,6 +23,8 @@ REBOOT = f"{HOME}/reboot.json"
 # What the guard keeps of the Pod network.
 NETWORK = f"{HOME}/network.json"
 NETWORK_PROBE = f"{HOME}/network-probe.json"
+# Whose the directories of a Karmada control plane are, and its programs.
+KARMADA = f"{HOME}/karmada.json"
 
 
 def read(path: str) -> dict:

@@ -7,11 +7,13 @@ from __future__ import annotations
 import os
 import signal
 
-from ansible_collections.clusterwright.cluster.plugins.module_utils import runtime
+from ansible_collections.clusterwright.cluster.plugins.module_utils import karmada, runtime
 from ansible_collections.clusterwright.cluster.plugins.module_utils.machine import text
 
 SHIM = "containerd-shim"
 POD = "Pod"
+# What runs of the programs of a Karmada control plane.
+PLANE = "Karmada control plane"
 PROGRAMS = ("kubelet", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kube-proxy", "etcd")
 # What runs in containers; etcd and the kubelet are services of their own.
 CONTAINERS = (SHIM, POD, "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kube-proxy")
@@ -32,6 +34,19 @@ def in_pod(pid: int) -> bool:
     return False
 
 
+def of_planes() -> dict:
+    """The programs of a Karmada control plane that run, by pid; one that was replaced or removed since counts by its path of before."""
+    found = {}
+    for pid in map(int, filter(str.isdigit, os.listdir("/proc"))):
+        try:
+            program = os.readlink(f"/proc/{pid}/exe").removesuffix(" (deleted)")
+        except OSError:
+            continue
+        if program.startswith(f"{karmada.PROGRAMS}/"):
+            found[pid] = program
+    return found
+
+
 def name_of(pid: int, own_runtime: bool, pods: bool) -> str:
     """What the process is, or nothing when it is no cluster's."""
     # One that has ended and was not collected yet has no command line left.
@@ -49,11 +64,12 @@ def name_of(pid: int, own_runtime: bool, pods: bool) -> str:
 
 def find() -> dict:
     """Pids by what they are."""
-    found: dict = {}
+    planes = of_planes()
+    found: dict = {PLANE: sorted(planes)} if planes else {}
     own_runtime = runtime.own()
     # A machine that is itself a Pod of another cluster has nothing outside of one.
     pods = not in_pod(os.getpid())
-    for pid in map(int, filter(str.isdigit, os.listdir("/proc"))):
+    for pid in set(map(int, filter(str.isdigit, os.listdir("/proc")))) - set(planes):
         name = name_of(pid, own_runtime, pods)
         if name and pid != os.getpid():
             found.setdefault(name, []).append(pid)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 
-from ansible_collections.clusterwright.cluster.plugins.module_utils import membership, mounts
+from ansible_collections.clusterwright.cluster.plugins.module_utils import karmada, membership, mounts
 
 # Ours, kubeadm's and the network plugins'. They may be mount points, so a directory that is there but empty is clean.
 STATE = (
@@ -30,14 +30,21 @@ STATE = (
     "/run/flannel",
     "/etc/kube-flannel",
 )
+# Of a Karmada control plane; an administrator may have one of his own there.
+PLANE = (karmada.PROGRAMS, karmada.HOME, karmada.STATE)
 RUNTIME = ("/var/lib/containerd", "/run/containerd", "/etc/containerd", "/opt/cni/bin")
+
+
+def state() -> tuple:
+    """Those that hold what a cluster or a control plane of ours put there."""
+    return STATE + (PLANE if karmada.is_ours() else ())
 
 
 def record(identity: str, check: bool = False) -> bool:
     """Remembers where the directories lead. What was recorded for this cluster once stays. True when it was not."""
     if membership.read(membership.ROOTS).get("identity") == identity:
         return False
-    links = {root: os.path.realpath(root) for root in STATE + RUNTIME if os.path.realpath(root) != root}
+    links = {root: os.path.realpath(root) for root in STATE + PLANE + RUNTIME if os.path.realpath(root) != root}
     membership.save(membership.ROOTS, {"identity": identity, "links": links}, check)
     return True
 

@@ -85,6 +85,21 @@ def ensure(
     return changed or not active or again
 
 
+def ensure_read(unit: str, changed: bool, check: bool, reads: list) -> bool:
+    """Starts the unit, or lets it read its configuration again, where it has not read what is there: connections stay. `changed`: of what
+    it `reads` something was just written. True when it acted."""
+    before = state(unit)
+    running = before.get("ActiveState") == "active"
+    due = running and (changed or restarts.due(unit, before, reads, since="StateChangeTimestampMonotonic"))
+    acted = ensure(unit, check=check)
+    if check:
+        return acted or changed or due
+    if due:
+        systemctl("reload", unit, what=f"reload {unit}")
+    restarts.remember(unit, state(unit), reads)
+    return acted or changed or due
+
+
 def wait_for_socket(path: str, unit: str, timeout: float = 60) -> None:
     """Returns once something accepts connections on the Unix socket."""
     deadline = time.monotonic() + timeout

@@ -46,23 +46,12 @@ author:
 """
 
 import os
-import shutil
 import tarfile
 
 from ansible_collections.clusterwright.cluster.plugins.module_utils import components, membership, selinux
 from ansible_collections.clusterwright.cluster.plugins.module_utils.bundle import Bundle
 from ansible_collections.clusterwright.cluster.plugins.module_utils.failure import StepFailure
-from ansible_collections.clusterwright.cluster.plugins.module_utils.installed import fingerprint, in_place
-
-
-def place(source, path: str) -> None:
-    """Writes an executable beside its place and moves it there: a running program keeps its old file."""
-    os.makedirs(os.path.dirname(path), mode=0o755, exist_ok=True)
-    temporary = f"{path}.cw-new"
-    with open(temporary, "wb") as out:
-        shutil.copyfileobj(source, out, 1 << 20)
-    os.chmod(temporary, 0o755)
-    os.replace(temporary, path)
+from ansible_collections.clusterwright.cluster.plugins.module_utils.installed import fingerprint, in_place, place
 
 
 def unpack(archive: str, name: str, directory: str, strip: int, only: list) -> list:

@@ -9,7 +9,8 @@ DOCUMENTATION = r"""
 module: fence
 short_description: Stops and disables what serves or speaks for the cluster on a machine that is no member any more; deletes no data
 description:
-  - keepalived, haproxy, the kubelet, everything in Kubernetes' containers, and etcd are stopped, and nothing of it comes back with a boot.
+  - keepalived, haproxy, the services of a Karmada control plane, the kubelet, everything in Kubernetes' containers, and etcd are stopped,
+    and nothing of it comes back with a boot.
   - The machine answers for the endpoint's address and for Pods no more.
   - Only a machine whose guard knows exactly the claim that is given (EpochDiffers). In check mode it tells what still serves.
 options:
@@ -24,7 +25,15 @@ author:
 import os
 import re
 
-from ansible_collections.clusterwright.cluster.plugins.module_utils import containers, leftovers, membership, pod_network, processes, units
+from ansible_collections.clusterwright.cluster.plugins.module_utils import (
+    containers,
+    karmada,
+    leftovers,
+    membership,
+    pod_network,
+    processes,
+    units,
+)
 from ansible_collections.clusterwright.cluster.plugins.module_utils.command import attempt
 from ansible_collections.clusterwright.cluster.plugins.module_utils.failure import StepFailure
 from ansible_collections.clusterwright.cluster.plugins.module_utils.machine import text
@@ -58,9 +67,14 @@ def check_claim(epoch: int) -> None:
         )
 
 
+def known_units() -> list:
+    """Those of a cluster and those of a Karmada control plane, in the order in which they are stopped."""
+    return [*UNITS[:2], *karmada.units(), *UNITS[2:]]
+
+
 def serving_units() -> list:
     found = []
-    for unit in UNITS:
+    for unit in known_units():
         if units.exists(unit):
             now = units.state(unit)
             if now.get("ActiveState") not in ("inactive", "failed") or now.get("UnitFileState") == "enabled":
@@ -76,7 +90,8 @@ def listening() -> list:
             fields = line.split()
             if len(fields) > 3 and fields[3] == LISTENS:
                 found.add(int(fields[1].rpartition(":")[2], 16))
-    return sorted(found.intersection(PORTS))
+    # On a machine of a cluster those of a plane may be somebody else's.
+    return sorted(found.intersection(PORTS + (karmada.PORTS if karmada.is_ours() else ())))
 
 
 def answering() -> list:
@@ -107,7 +122,7 @@ def serving() -> list:
 
 
 def stop() -> None:
-    for unit in UNITS:
+    for unit in known_units():
         if units.exists(unit):
             # What does not stop shows in what still serves.
             attempt("systemctl", "disable", "--now", unit, timeout=120)

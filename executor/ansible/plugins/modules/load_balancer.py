@@ -49,6 +49,14 @@ options:
     description: Certificate of the cluster's authority. Empty - the one that this machine has.
     type: str
     default: ""
+  ca_path:
+    description: Where this machine has it.
+    type: path
+    default: /etc/kubernetes/pki/ca.crt
+  health_path:
+    description: What an API server is asked for, which answers 200 if it is well.
+    type: str
+    default: /readyz
   health_port:
     description: Where haproxy says, to this machine only, how it is.
     type: int
@@ -69,8 +77,8 @@ from ansible_collections.clusterwright.cluster.plugins.module_utils import (
     arp,
     files,
     healthz,
+    karmada,
     membership,
-    restarts,
     selinux,
     units,
     vrrp,
@@ -83,7 +91,6 @@ from ansible_collections.clusterwright.cluster.plugins.module_utils.trust import
 
 HOME = f"{membership.HOME}/load-balancer"
 CA = f"{HOME}/ca.crt"
-CLUSTER_CA = "/etc/kubernetes/pki/ca.crt"
 HAPROXY = f"{HOME}/haproxy.cfg"
 HAPROXY_UNIT = "clusterwright-haproxy.service"
 KEEPALIVED = f"{HOME}/keepalived.conf"
@@ -193,7 +200,7 @@ frontend kubernetes
 
 backend apiservers
     balance leastconn
-    option httpchk GET /readyz
+    option httpchk GET {params["health_path"]}
     http-check expect status 200
     default-server check check-ssl verify required ca-file {CA} inter 1s fastinter 500ms downinter 1s rise 2 fall 2 on-marked-down shutdown-sessions
 {servers}
@@ -251,13 +258,13 @@ vrrp_instance kubernetes {{
 def authority(params: dict) -> str:
     if params["ca"]:
         return params["ca"]
-    for path in (CLUSTER_CA, CA):
+    for path in (params["ca_path"], CA):
         try:
             with open(path, encoding="ascii") as source:
                 return source.read()
         except OSError:
             continue
-    raise StepFailure("InvalidVariables", f"there is no {CLUSTER_CA} on this machine: run the control-plane step first")
+    raise StepFailure("InvalidVariables", f"there is no {params['ca_path']} on this machine: run the step of its API server first")
 
 
 def is_address(text: str) -> bool:
@@ -298,20 +305,6 @@ def check_peers(params: dict, interface: str) -> None:
         )
 
 
-def run(unit: str, changed: bool, check: bool, reads: list) -> bool:
-    """Starts the unit, or lets it read its configuration again, where it has not read what is there: connections stay."""
-    before = units.state(unit)
-    running = before.get("ActiveState") == "active"
-    due = running and (changed or restarts.due(unit, before, reads, since="StateChangeTimestampMonotonic"))
-    acted = units.ensure(unit, check=check)
-    if check:
-        return acted or changed or due
-    if due:
-        units.systemctl("reload", unit, what=f"reload {unit}")
-    restarts.remember(unit, units.state(unit), reads)
-    return acted or changed or due
-
-
 def wait_for_holder(params: dict, interface: str) -> None:
     virtual = params["virtual_ip"]
     wait(
@@ -324,7 +317,7 @@ def wait_for_holder(params: dict, interface: str) -> None:
 
 def wait_for_api(params: dict) -> None:
     context = believing(cafile=CA)
-    target = healthz.apiserver(params["virtual_ip"], params["port"])
+    target = ("https", params["virtual_ip"], params["port"], params["health_path"])
     said = ""
 
     def answers() -> bool:
@@ -365,11 +358,12 @@ def work(call) -> dict:
             raise StepFailure("InvalidVariables", f"haproxy refuses its configuration: {tried.said}")
     ours = [entry["path"] for entry in balancer]
     others = [entry["path"] for entry in address]
-    acted = run(HAPROXY_UNIT, any(path in ours for path in written), check, ours)
-    acted = run(KEEPALIVED_UNIT, any(path in others for path in written), check, others) or acted
+    acted = units.ensure_read(HAPROXY_UNIT, any(path in ours for path in written), check, ours)
+    acted = units.ensure_read(KEEPALIVED_UNIT, any(path in others for path in written), check, others) or acted
     if not check:
         wait_for_holder(params, interface)
-    if membership.read(membership.KUBEADM):
+    # This machine serves it by now; before that, the endpoint may have nobody behind it.
+    if membership.read(membership.KUBEADM) or units.exists(karmada.API_SERVER_UNIT):
         wait_for_api(params)
     said = f"{params['virtual_ip']}:{params['port']}"
     if written:

@@ -14,10 +14,14 @@ description:
   - Errors fail the task with reason PreflightFailed; warnings do not.
 options:
   roles:
-    description: What the machine will be, of control-plane, etcd, worker.
+    description: What the machine will be, of control-plane, etcd, worker, karmada-control-plane.
     type: list
     elements: str
     required: true
+  plane:
+    description: It will be a machine of a Karmada control plane, which runs no Pods.
+    type: bool
+    default: false
   identity:
     description: What tells this cluster apart; a machine that belongs to it may have its leftovers.
     type: str

@@ -22,12 +22,15 @@ author:
 """
 
 import base64
+import os
 import time
 
 from ansible_collections.clusterwright.cluster.plugins.module_utils import (
+    accounts,
     bpf,
     files,
     host_file,
+    karmada,
     kernel_settings,
     leftovers,
     links,
@@ -140,12 +143,18 @@ def remove_files() -> None:
         files.remove(runtime.CONFIGURATION)
     for unit in leftovers.units():
         files.remove(f"{leftovers.UNIT_DIRECTORY}/{unit}")
-    for root in map(roots.Root, roots.STATE + (roots.RUNTIME if own_runtime else ())):
+    for root in map(roots.Root, roots.state() + (roots.RUNTIME if own_runtime else ())):
         if root.ours:
             # A link that an administrator made keeps what it leads to.
             removal.empty(root.real, keep=root.real != root.path)
     for path in leftovers.FILES + OTHER_DIRECTORIES + (CNI_DIRECTORIES if own_runtime else ()):
         removal.remove(path)
+    try:
+        os.rmdir(os.path.dirname(karmada.PROGRAMS))
+    except OSError:
+        # It is not there, or has something of others.
+        pass
+    accounts.remove(karmada.USER)
     host_file.set_lines([])
     units.reload()
     attempt("systemctl", "reset-failed")

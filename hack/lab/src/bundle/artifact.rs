@@ -18,6 +18,7 @@ pub struct Planned {
 /// Every artifact of these components.
 pub fn all(components: &[Component], cache: &Cache, programs: &Programs) -> Vec<Planned> {
     let mut artifacts: Vec<Planned> = components.iter().flat_map(|it| of_component(it, programs)).collect();
+    artifacts.extend(of_karmada(programs));
     artifacts.extend(scratch::references(components).into_iter().map(|image| Planned {
         minor: (image == NEWER_PAUSE.0).then_some(NEWER_PAUSE.1),
         recipe: Recipe {
@@ -37,6 +38,14 @@ fn of_component(component: &Component, programs: &Programs) -> Vec<Planned> {
     let sources: Vec<_> = component.programs.iter().map(program).collect();
     let recipes = of_programs(component.name, component.version, architecture(), &sources);
     recipes.into_iter().map(|recipe| Planned { recipe, minor: component.minor }).collect()
+}
+
+/// Karmada's programs, of every version that is given; none is built here.
+fn of_karmada(programs: &Programs) -> Vec<Planned> {
+    let versions = programs.given("karmada");
+    let recipes =
+        versions.iter().flat_map(|(version, sources)| of_programs("karmada", version, architecture(), sources));
+    recipes.map(|recipe| Planned { recipe, minor: None }).collect()
 }
 
 #[cfg(test)]
@@ -60,6 +69,8 @@ mod tests {
             "kubelet:1.35.4",
             "kubeadm:1.35.4",
             "kubectl:1.35.4",
+            "kube-apiserver:1.35.4",
+            "kube-controller-manager:1.35.4",
             "runc:1.5.2",
             "containerd:2.4.2",
             "etcd:3.6.16",
@@ -83,7 +94,8 @@ mod tests {
         let mut older: Vec<&str> = upgrades.iter().filter(|it| !labs.contains(it)).map(String::as_str).collect();
         older.sort_unstable();
         let kubernetes = ["1.34.3", "1.34.4", "1.36.3"].iter().flat_map(|version| {
-            let programs = ["kubeadm", "kubectl", "kubelet"].map(|name| format!("{name}:{version}"));
+            let programs = ["kube-apiserver", "kube-controller-manager", "kubeadm", "kubectl", "kubelet"];
+            let programs = programs.map(|name| format!("{name}:{version}"));
             let images = ["apiserver", "controller-manager", "proxy", "scheduler"];
             let images = images.map(|name| format!("registry.k8s.io/kube-{name}:v{version}"));
             programs.into_iter().chain(images)
@@ -103,6 +115,22 @@ mod tests {
             assert_eq!(catalogue.components(&format!("{minor}.0")).unwrap(), versions, "{minor}");
         }
         assert_eq!(table.keys().map(String::as_str).collect::<Vec<_>>(), catalogue.minors());
+    }
+
+    #[test]
+    fn karmadas_programs_are_in_it_where_they_are_given_and_go_with_no_minor() {
+        let given = tempfile::tempdir().unwrap();
+        for path in ["1.17.5/bin/karmada-webhook", "1.18.2/bin/karmada-scheduler", "1.18.2/bin/karmada-webhook"] {
+            let path = given.path().join("karmada").join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, "x").unwrap();
+        }
+        std::fs::write(given.path().join("karmada/1.18.2/crds.tar.gz"), "x").unwrap();
+        let programs = Programs::new(Some(given.path().to_owned()), "/built".into());
+        let planned = all(&[], &Cache::at("/cache"), &programs);
+        let names: Vec<_> = planned.iter().map(|it| format!("{}:{}", it.recipe.name, it.recipe.version)).collect();
+        assert_eq!(names, ["karmada-webhook:1.17.5", "karmada-scheduler:1.18.2", "karmada-webhook:1.18.2"]);
+        assert!(super::super::components(&planned).is_empty());
     }
 
     #[test]

@@ -27,7 +27,7 @@ pub enum Add {
     Image(AddImage),
     /// Take an image's archive, as `docker save` and `ctr images export` write one
     Archive(AddArchive),
-    /// Take programs that were built elsewhere: FOLDER/COMPONENT/VERSION/bin/PROGRAM
+    /// Take programs that were built elsewhere: FOLDER/COMPONENT/VERSION/bin/PROGRAM; Karmada's are such a component
     Programs(AddPrograms),
     /// Download the packages that machines install, and sign a repository of them
     Packages(AddPackages),
@@ -297,15 +297,21 @@ mod tests {
     #[test]
     fn programs_are_found_by_component_and_version() {
         let dir = tempfile::tempdir().unwrap();
-        for path in ["runc/1.5.2/bin/runc", "runc/1.5.3/bin/runc", "etcd/3.6.16/bin/etcd", "versitygw/1/bin/versitygw"]
-        {
+        for path in [
+            "karmada/1.18.2/bin/karmada-webhook",
+            "runc/1.5.2/bin/runc",
+            "runc/1.5.3/bin/runc",
+            "etcd/3.6.16/bin/etcd",
+            "versitygw/1/bin/versitygw",
+        ] {
             let path = dir.path().join(path);
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, "x").unwrap();
         }
         let recipes = programs(dir.path(), "arm64").unwrap();
         let found: Vec<String> = recipes.iter().map(|it| format!("{} {}", it.name, it.version)).collect();
-        assert_eq!(found, ["etcd 3.6.16", "runc 1.5.2", "runc 1.5.3"]);
+        assert_eq!(found, ["etcd 3.6.16", "karmada-webhook 1.18.2", "runc 1.5.2", "runc 1.5.3"]);
+        fs::remove_dir_all(dir.path().join("karmada")).unwrap();
         fs::remove_dir_all(dir.path().join("etcd")).unwrap();
         fs::remove_dir_all(dir.path().join("runc")).unwrap();
         assert!(programs(dir.path(), "arm64").unwrap_err().to_string().contains("no folder of a component"));

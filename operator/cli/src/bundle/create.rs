@@ -25,6 +25,9 @@ pub struct Create {
     directory: PathBuf,
     #[command(flatten)]
     selection: Selection,
+    /// Programs of Karmada control planes on machines too, of these versions of Karmada
+    #[arg(long, value_delimiter = ',', value_name = "VERSION")]
+    karmada: Vec<String>,
     /// Packages of these operating systems too, as /etc/os-release has ID and VERSION_ID: debian12
     #[arg(long, value_delimiter = ',', value_name = "OS")]
     os: Vec<String>,
@@ -37,7 +40,15 @@ pub struct Create {
 impl Create {
     /// Downloads what is not there, and writes the index once all of it is.
     pub async fn run(mut self) -> Result<ExitCode> {
-        let (catalogue, wanted) = self.selection.wanted()?;
+        let (catalogue, mut wanted) = self.selection.wanted()?;
+        for (version, arch) in self.karmada.iter().flat_map(|it| self.selection.arch.iter().map(move |arch| (it, arch)))
+        {
+            for one in catalogue.planes(version, &self.selection.kubernetes, arch.name())? {
+                if !wanted.contains(&one) {
+                    wanted.push(one);
+                }
+            }
+        }
         let bundle = &self.directory;
         let alone = hold(bundle)?;
         let mut index = Index::read_or_new(bundle)?;

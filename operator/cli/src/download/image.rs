@@ -5,8 +5,8 @@ use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use ::bundle::catalogue::Wanted;
-use ::bundle::image::{Blob, Content, check_configuration, content, manifest_of, write_archive};
+use ::bundle::catalogue::{Origin, Wanted};
+use ::bundle::image::{Blob, Content, check_configuration, content, extract, manifest_of, write_archive};
 use ::bundle::index::{Artifact, Kind};
 use ::bundle::lock::image_key;
 use ::bundle::publish::{create_dir, publish};
@@ -68,14 +68,7 @@ impl Downloads {
         bar.at("reading the manifest");
         let found = self.find_image(reference, &wanted.arch, locked.as_deref()).await?;
         // The same manifest gives the same archive, and another one never does.
-        if let Some(known) = known.filter(|known| known.manifest != found.digest) {
-            let manifest = if known.manifest.is_empty() { "an archive" } else { &known.manifest };
-            bail!(
-                "{known} is in the bundle as another image ({manifest}; the registry has {}): a cluster that has the \
-                 former would refuse the latter (ComponentChanged); remove the former with prune",
-                found.digest
-            );
-        }
+        refuse_another(known, &found)?;
         let trust = if locked.is_some() { Trust::Lock } else { Trust::FirstUse };
         if there.as_ref() != Some(&found.digest) {
             self.archive_image(wanted, &found, bar).await?;
@@ -83,6 +76,41 @@ impl Downloads {
         self.keep(|lock| lock.keep_image(&key, &found.digest))?;
         let there = there.as_ref() == Some(&found.digest);
         self.brought(wanted, reference, &found.digest, (trust, there)).await
+    }
+
+    /// Sees to it that a program is in the bundle that upstream publishes in an image alone, at this path in it.
+    pub(super) async fn bring_program(
+        &self,
+        wanted: &Wanted,
+        (reference, inside): (&str, &str),
+        known: Option<&Artifact>,
+        bar: &Bar,
+    ) -> Result<Brought> {
+        let key = image_key(reference, &wanted.arch);
+        let locked = self.with_lock(|lock| lock.image(&key).map(str::to_owned));
+        let trust = if locked.is_some() { Trust::Lock } else { Trust::FirstUse };
+        let path = self.bundle.join(&wanted.path);
+        if let (Some(locked), Some(known)) = (&locked, known)
+            && known.manifest == *locked
+            && path.is_file()
+            && digest_of(&path).await? == known.sha256
+        {
+            return Ok(Brought { artifact: known.clone(), trust, there: true });
+        }
+        bar.at("reading the manifest");
+        let found = self.find_image(reference, &wanted.arch, locked.as_deref()).await?;
+        // One that was built elsewhere has none, and its digest is compared.
+        refuse_another(known.filter(|known| !known.manifest.is_empty()), &found)?;
+        self.bring_blobs(&found, &wanted.arch, bar).await?;
+        bar.at("taking the program out");
+        let (directory, blobs) = (self.blobs.directory.clone(), found.blobs.clone());
+        let (image, inside, into) = (reference.to_owned(), inside.to_owned(), path.clone());
+        let written = tokio::task::spawn_blocking(move || {
+            publish(&into, |draft| extract(draft, &image, &inside, (&directory, &blobs)))
+        });
+        written.await.context("taking a program out of its image was cut off")??;
+        self.keep(|lock| lock.keep_image(&key, &found.digest))?;
+        self.brought(wanted, reference, &found.digest, (trust, false)).await
     }
 
     /// Sees to it that the lock has the digest of an image's manifest.
@@ -107,7 +135,8 @@ impl Downloads {
         let path = self.bundle.join(&wanted.path);
         let size = fs::metadata(&path).with_context(|| format!("failed to look at {}", path.display()))?.len();
         let file = (size, digest_of(&path).await?);
-        let mut artifact = Artifact::new(&wanted.name, Kind::Image, &wanted.version, &wanted.arch, &wanted.path, file);
+        let kind = if matches!(wanted.origin, Origin::Program { .. }) { Kind::File } else { Kind::Image };
+        let mut artifact = Artifact::new(&wanted.name, kind, &wanted.version, &wanted.arch, &wanted.path, file);
         reference.clone_into(&mut artifact.source);
         manifest.clone_into(&mut artifact.manifest);
         Ok(Brought { artifact, trust, there })
@@ -142,17 +171,23 @@ impl Downloads {
         }
     }
 
-    async fn archive_image(&self, wanted: &Wanted, found: &Found, bar: &Bar) -> Result<()> {
+    /// Downloads all of an image. Fails if it is of another architecture.
+    async fn bring_blobs(&self, found: &Found, arch: &str, bar: &Bar) -> Result<()> {
         bar.begin(0, Some(found.blobs.iter().map(|blob| blob.size).sum()));
         for blob in &found.blobs {
             self.bring_blob(&found.place, blob, bar).await?;
         }
-        let name = format!("{}:{}", wanted.name, wanted.version);
-        let directory = self.blobs.directory.clone();
+        let directory = &self.blobs.directory;
         // The configuration is the first of them.
         let config = found.blobs.first().map(|blob| directory.join(digits(&blob.digest))).unwrap_or_default();
         let config = fs::read(&config).with_context(|| format!("failed to read {}", config.display()))?;
-        check_configuration(&config, &found.place.to_string(), &wanted.arch)?;
+        check_configuration(&config, &found.place.to_string(), arch)
+    }
+
+    async fn archive_image(&self, wanted: &Wanted, found: &Found, bar: &Bar) -> Result<()> {
+        self.bring_blobs(found, &wanted.arch, bar).await?;
+        let name = format!("{}:{}", wanted.name, wanted.version);
+        let directory = self.blobs.directory.clone();
         bar.at("writing the archive");
         let (path, arch) = (self.bundle.join(&wanted.path), wanted.arch.clone());
         let (manifest, blobs) = (found.manifest.clone(), found.blobs.clone());
@@ -226,6 +261,17 @@ impl Downloads {
         };
         append(part, there, Some(blob.size), stream, bar).await.with_context(downloading)
     }
+}
+
+/// Fails if the bundle has the artifact from another image than the one that was found.
+fn refuse_another(known: Option<&Artifact>, found: &Found) -> Result<()> {
+    let Some(known) = known.filter(|known| known.manifest != found.digest) else { return Ok(()) };
+    let manifest = if known.manifest.is_empty() { "an archive" } else { &known.manifest };
+    bail!(
+        "{known} is in the bundle as another image ({manifest}; the registry has {}): a cluster that has the former \
+         would refuse the latter (ComponentChanged); remove the former with prune",
+        found.digest
+    )
 }
 
 fn digits(digest: &str) -> &str {

@@ -11,6 +11,8 @@ mod locking;
 #[cfg(test)]
 mod packages;
 #[cfg(test)]
+mod planes;
+#[cfg(test)]
 mod proxy;
 #[cfg(test)]
 mod refused;

@@ -33,6 +33,12 @@ impl Registry {
         self.publish(repository, tag, images)
     }
 
+    /// An image of these layers for one architecture. Returns its digest.
+    pub fn publish_layers(&mut self, repository: &str, tag: &str, arch: &str, layers: Vec<Bytes>) -> String {
+        let config = json!({"os": "linux", "architecture": arch, "rootfs": {"type": "layers"}});
+        self.publish(repository, tag, vec![(arch, config, layers)]).remove(0)
+    }
+
     fn publish(&mut self, repository: &str, tag: &str, images: Vec<(&str, Value, Vec<Bytes>)>) -> Vec<String> {
         let mut listed = Vec::new();
         let mut digests = Vec::new();

@@ -70,7 +70,7 @@ pub(super) fn machine_status(
             _ => old.provisioned_at,
         },
         applied,
-        parts: old.parts,
+        parts: parts::shown(observed),
         registered_taints: match host {
             Some(_) => metadata::registered(machine),
             None => old.registered_taints,

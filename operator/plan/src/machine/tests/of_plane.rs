@@ -107,6 +107,14 @@ fn it_is_not_ready_while_a_part_of_its_plane_was_found_unhealthy_of_late() {
     let (well, sick) = (part("apiserver", true, "01:59"), part("scheduler", false, "01:58"));
     assert_eq!(ready(&well), "True Running: running");
     assert_eq!(ready(&format!("{well}, {sick}")), "False PartUnhealthy: scheduler is not healthy: answers 500");
+    // What a run has found since goes before what is shown.
+    let machine = joined("m", OF_PLANE, &format!("{JOINED}, parts: [{sick}]"));
+    let probe: PlaybookRun = serde_yaml::from_str("{apiVersion: clusterwright.dev/v1alpha1, kind: PlaybookRun, metadata: {name: r, creationTimestamp: '2026-01-01T01:59:00Z'}, spec: {clusterName: k1, clusterKind: KarmadaDeployment, hosts: [h-m], intent: Probe, steps: [probe-karmada]}, status: {phase: Succeeded, finishedAt: '2026-01-01T01:59:30Z', hosts: [{name: h-m, parts: [{name: scheduler, digest: 1.18.2-a, healthy: true}]}]}}").unwrap();
+    let plan = planned(&machine, Some((&object).into()), &held("m"), &[probe]);
+    let seen = &plan.status.parts[0];
+    assert_eq!((seen.name.as_str(), seen.digest.as_deref(), seen.healthy), ("scheduler", Some("1.18.2-a"), true));
+    assert_eq!(seen.last_probe_time.0.to_string(), "2026-01-01T01:59:30Z");
+    assert_eq!(said(&plan, "Ready"), "True Running: running");
     // What was seen long ago says nothing of now.
     assert_eq!(ready(&part("scheduler", false, "01:20")), "True Running: running");
 }

@@ -1,0 +1,269 @@
+#!/usr/bin/python
+# -*- coding: utf-8 -*-
+# SPDX-License-Identifier: Apache-2.0
+"""One component of a Karmada control plane as a service of this machine."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: karmada_service
+short_description: A component of a Karmada control plane as a systemd unit with its files, waited for until it is healthy
+description:
+  - The files come into the service's own directory, for root and the group of its user alone; others that are there go.
+  - The unit says at its head what it is made of, the digest. It is restarted where it runs with anything else than what is on disk.
+  - Ends when the service answers that it is well. One that does not fails with ServiceFailed and the end of its journal.
+  - In check mode the files are compared by their names alone, if no content is given, and the service must answer.
+options:
+  name:
+    description: What messages call it.
+    type: str
+    required: true
+  unit:
+    description: Its unit, clusterwright-karmada-NAME.service.
+    type: str
+    required: true
+  state:
+    description:
+      - C(started) - it runs. C(stopped) - it has its unit and files, and neither runs nor comes back with a boot. C(absent) - neither unit
+        nor files are there.
+    type: str
+    choices: [started, stopped, absent]
+    default: started
+  program:
+    description: Its program, which the step karmada-programs put there. Not for C(absent).
+    type: path
+    default: ""
+  exec_start:
+    description: Program and arguments, as systemd reads them. Not for C(absent).
+    type: str
+    default: ""
+  digest:
+    description: What it is made of. Not for C(absent).
+    type: str
+    default: ""
+  directory:
+    description: Directory of its files, below /etc/karmada.
+    type: path
+    required: true
+  names:
+    description: Names of its files in the directory.
+    type: list
+    elements: str
+    default: []
+  secrets:
+    description: The content of its files by their names, which must not show anywhere. Empty in a check of their names.
+    type: dict
+    default: {}
+  health:
+    description:
+      - Where it says how it is, C(url). C(authority) - the file with the authority that its certificate is from; empty - any is taken.
+        C(client) - C(certificate) and C(key), files of the one who asks. Not for C(absent).
+    type: dict
+    default: {}
+  timeout_seconds:
+    description: Until it is healthy.
+    type: int
+    default: 120
+author:
+  - Clusterwright developers
+"""
+
+import os
+import re
+
+from ansible_collections.clusterwright.cluster.plugins.module_utils import accounts, files, karmada, removal, units
+from ansible_collections.clusterwright.cluster.plugins.module_utils.api import wait
+from ansible_collections.clusterwright.cluster.plugins.module_utils.command import attempt
+from ansible_collections.clusterwright.cluster.plugins.module_utils.failure import StepFailure
+
+FILE_MODE, DIRECTORY_MODE = 0o640, 0o750
+FILE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
+STOPPED = ("inactive", "failed")
+
+
+def unit_body(params: dict) -> str:
+    """The unit without its head."""
+    return f"""\
+[Unit]
+Description=Karmada control plane: {params["name"]}
+Wants=network-online.target
+After=network-online.target
+# It waits for what it needs, as long as it takes.
+StartLimitIntervalSec=0
+
+[Service]
+Type=exec
+User={karmada.USER}
+Group={karmada.USER}
+ExecStart={params["exec_start"]}
+WorkingDirectory={karmada.STATE}
+StateDirectory={os.path.basename(karmada.STATE)}
+StateDirectoryMode=0750
+UMask=0077
+Restart=always
+RestartSec=2
+LimitNOFILE=65536
+NoNewPrivileges=yes
+CapabilityBoundingSet=
+ProtectSystem=strict
+ProtectKernelTunables=yes
+ProtectControlGroups=yes
+RestrictAddressFamilies=AF_INET AF_INET6 AF_UNIX AF_NETLINK
+RestrictNamespaces=yes
+RestrictRealtime=yes
+RestrictSUIDSGID=yes
+LockPersonality=yes
+SystemCallArchitectures=native
+
+[Install]
+WantedBy=multi-user.target
+"""
+
+
+def check_variables(params: dict) -> None:
+    """What would be written elsewhere, or read by systemd as something else, is refused."""
+    name, directory = params["name"], params["directory"]
+    parts = os.path.normpath(directory).split("/")
+    if os.path.normpath(directory) != directory or not directory.startswith(f"{karmada.HOME}/") or len(parts) < 4:
+        raise StepFailure("InvalidVariables", f"karmada_service.directory is {directory!r}, and must be one below {karmada.HOME}")
+    if not re.fullmatch(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?", name):
+        raise StepFailure("InvalidVariables", f"karmada_service.name is {name!r}, and must be lower-case letters, digits and dashes")
+    if params["state"] == "absent":
+        return
+    for file in params["names"]:
+        if not FILE_NAME.fullmatch(file):
+            raise StepFailure("InvalidVariables", f"karmada_service.files has {file!r}, and a name must be letters, digits, dots, dashes")
+    program, line = params["program"], params["exec_start"]
+    if not program.startswith(f"{karmada.PROGRAMS}/") or os.path.normpath(program) != program:
+        raise StepFailure("InvalidVariables", f"karmada_service.program is {program!r}, and must be below {karmada.PROGRAMS}")
+    if not f"{line} ".startswith(f"{program} ") or not line.isprintable():
+        raise StepFailure("InvalidVariables", f"karmada_service.exec_start must be one line that begins with {program}")
+
+
+class Service:
+    """The service as it is wanted."""
+
+    def __init__(self, params: dict, check: bool) -> None:
+        self.params, self.check = params, check
+        self.unit, self.directory = params["unit"], params["directory"]
+        self.path = karmada.unit_path(self.unit)
+        self.files = sorted(f"{self.directory}/{name}" for name in params["names"])
+
+    def content(self) -> str:
+        return karmada.unit_text(self.params["digest"], unit_body(self.params))
+
+    def stray(self) -> list:
+        """Files in its directory that are not wanted."""
+        try:
+            there = [f"{self.directory}/{name}" for name in os.listdir(self.directory)]
+        except OSError:
+            return []
+        return sorted(path for path in there if path not in self.files)
+
+    def make_directories(self, group: int) -> None:
+        """All may look into the first one; into its own, its user alone."""
+        os.makedirs(karmada.HOME, mode=0o755, exist_ok=True)
+        parts = os.path.relpath(self.directory, karmada.HOME).split("/")
+        for number in range(1, len(parts) + 1):
+            path = os.path.join(karmada.HOME, *parts[:number])
+            own = path == self.directory
+            os.makedirs(path, mode=DIRECTORY_MODE if own else 0o755, exist_ok=True)
+            if own:
+                os.chown(path, 0, group)
+                os.chmod(path, DIRECTORY_MODE)
+
+    def write(self) -> list:
+        """Brings the unit and the files to what is wanted. What changed."""
+        given = self.params["secrets"]
+        changed = [path for path in self.files if not os.path.exists(path)] if not given else []
+        group = 0
+        if not self.check:
+            karmada.take()
+            group = accounts.ensure(karmada.USER, karmada.STATE)
+            self.make_directories(group)
+        for name, content in sorted(given.items()):
+            path = f"{self.directory}/{name}"
+            if files.write(path, content, FILE_MODE, self.check, group):
+                changed.append(path)
+        changed += [path for path in self.stray() if self.remove(path)]
+        if files.write(self.path, self.content(), 0o644, self.check):
+            changed.append(self.path)
+        return changed
+
+    def remove(self, path: str) -> bool:
+        if not self.check:
+            removal.remove(path)
+        return True
+
+    def is_stopped(self) -> bool:
+        now = units.state(self.unit)
+        return now.get("ActiveState", "inactive") in STOPPED and now.get("UnitFileState") != "enabled"
+
+    def stop(self) -> bool:
+        """It neither runs nor comes back with a boot. True when it did."""
+        if self.is_stopped():
+            return False
+        if not self.check:
+            units.systemctl("disable", "--now", self.unit, what=f"stop {self.unit}")
+        return True
+
+    def erase(self) -> list:
+        """Neither unit nor files are there. What was."""
+        there = [path for path in (self.path, self.directory) if os.path.lexists(path)]
+        if os.path.lexists(self.path):
+            self.stop()
+        if there and not self.check:
+            for path in there:
+                removal.remove(path)
+            units.reload()
+            attempt("systemctl", "reset-failed", self.unit)
+        return there
+
+    def start(self, changed: list) -> bool:
+        program = self.params["program"]
+        if not os.access(program, os.X_OK):
+            raise StepFailure("ServiceFailed", f"there is no program {program} on this machine: run the step karmada-programs first")
+        reads = tuple([self.path, program, *self.files])
+        return units.ensure(self.unit, bool(changed), check=self.check, reads=reads)
+
+    def is_ready(self) -> bool:
+        """Whether it answers that it is well, as the process that was started: what listens there may be another one."""
+        well, self.said = karmada.answer(self.params["health"])
+        return well and units.state(self.unit).get("ActiveState") == "active"
+
+    said = ""
+
+    def prove(self) -> None:
+        """Returns once it is healthy."""
+        wait(
+            self.is_ready,
+            self.params["timeout_seconds"],
+            "ServiceFailed",
+            lambda: f"{self.unit} is not healthy at {self.params['health'].get('url')}: {self.said}{units.journal(self.unit)}",
+            pause=0.5,
+        )
+
+
+def work(call) -> dict:
+    params, check = call.params, call.check_mode
+    check_variables(params)
+    service = Service(params, check)
+    state, acted = params["state"], False
+    if state == "absent":
+        changed = service.erase()
+    else:
+        changed = service.write()
+        if state == "stopped":
+            if not check:
+                units.reload()
+            acted = service.stop()
+        else:
+            acted = service.start(changed)
+            if not (check and (changed or acted)):
+                service.prove()
+    said = "nothing to do"
+    if changed:
+        said = f"differing: {', '.join(changed)}" if check else f"changed: {', '.join(changed)}"
+    elif acted:
+        said = "it runs, and is to be stopped" if state == "stopped" else "it did not run, or not with what is in its files"
+    return {"changed": bool(changed) or acted, "files_changed": changed, "msg": f"{params['unit']}: {said}"}

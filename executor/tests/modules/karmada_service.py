@@ -1,0 +1,205 @@
+"""A component of a Karmada control plane is a service that is waited for until it is well, changed only by another digest, and gone after a
+reset. Its program is a stand-in on the component's port, a copy of Python; systemd is a stand-in that runs it as the unit's user."""
+
+import json
+import os
+import pathlib
+import shutil
+import stat
+import subprocess
+import sys
+
+from machine_world import enter, play, write
+
+import tls_world
+
+if "CLUSTERWRIGHT_INSIDE" not in os.environ:
+    tls_world.certificate("plane")
+    tls_world.certificate("stranger")
+else:
+    STRANGER = tls_world.authority("stranger")
+    PAIR = {name: (tls_world.PLACE / f"plane{end}").read_text(encoding="utf-8") for name, end in
+            {"tls.crt": ".crt", "tls.key": ".key", "ca.crt": ".ca.crt"}.items()}  # fmt: skip
+enter()
+
+import systemd_standin  # noqa: E402
+from ansible_collections.clusterwright.cluster.plugins.module_utils import (  # noqa: E402
+    accounts,
+    findings,
+    karmada,
+    leftovers,
+    membership,
+    processes,
+)
+from ansible_collections.clusterwright.cluster.plugins.modules import fence, karmada_info, karmada_service, reset  # noqa: E402
+
+systemd_standin.install()
+write("/etc/passwd", "root:x:0:0:root:/root:/bin/sh\n")
+write("/etc/group", "root:x:0:\n")
+write("/etc/shadow", "root:*:1::::::\n", 0o640)
+write("/etc/login.defs", "SYS_UID_MAX 999\nSYS_GID_MAX 999\nSYS_UID_MIN 100\nSYS_GID_MIN 100\n")
+STANDIN = write("/opt/standin.py", pathlib.Path(os.path.dirname(os.path.realpath(__file__)), "karmada_standin.py").read_text(encoding="utf-8"))
+PROGRAM = f"{karmada.PROGRAMS}/1.18.2/bin/karmada-scheduler"
+UNIT = "clusterwright-karmada-scheduler.service"
+DIRECTORY = "/etc/karmada/pki/scheduler"
+HEALTH = {"url": "http://127.0.0.1:10351/healthz"}
+
+
+def wanted(digest: str, content: str = "well", state: str = "started", more: str = "", **options: object) -> dict:
+    return {
+        "name": "scheduler", "unit": UNIT, "state": state, "program": PROGRAM, "digest": digest, "directory": DIRECTORY,
+        "exec_start": f'{PROGRAM} {STANDIN} "--port=10351" "--file={DIRECTORY}/kubeconfig"{more}',
+        "names": ["kubeconfig"], "secrets": {"kubeconfig": content}, "health": HEALTH, "timeout_seconds": 20, **options,
+    }  # fmt: skip
+
+
+def bring(check: bool = False, **options: object) -> tuple:
+    """(changed, what systemd was told)."""
+    result, failure = play(karmada_service, check, **wanted(**options))
+    assert failure is None, failure.message
+    return result["changed"], systemd_standin.verbs()
+
+
+def probe(**options: object) -> str:
+    """What is not done, or nothing: as the probe asks, without the content of files."""
+    result, failure = play(karmada_service, True, **{**wanted(**options), "secrets": {}, "timeout_seconds": 1})
+    assert systemd_standin.verbs() == [], "a probe changes nothing"
+    return failure.message if failure else result["msg"] if result["changed"] else ""
+
+
+def refused(reason: str, *parts: str, **options: object) -> list:
+    """What systemd was told before."""
+    _result, failure = play(karmada_service, **wanted(**options))
+    assert failure and failure.reason == reason and all(part in failure.message for part in parts), failure and failure.message
+    return systemd_standin.verbs()
+
+
+def seen(health: dict = HEALTH) -> dict:
+    result, failure = play(karmada_info, parts=[{"name": "scheduler", "unit": UNIT, "health": health}])
+    assert failure is None and result["changed"] is False
+    return result["clusterwright"]["parts"][0]
+
+
+def a_service_that_is_brought_runs_as_its_user_and_a_second_time_changes_nothing() -> None:
+    assert seen() == {"name": "scheduler", "digest": "", "healthy": False, "message": f"there is no {UNIT}"}
+    refused("ServiceFailed", PROGRAM, "karmada-programs", digest="1.18.2-a")
+    os.makedirs(os.path.dirname(PROGRAM))
+    shutil.copy(os.path.realpath(sys.executable), PROGRAM)
+    # The attempt before was cut off ahead of the start.
+    assert probe(digest="1.18.2-a").endswith("it did not run, or not with what is in its files")
+    changed, told = bring(digest="1.18.2-a")
+    assert changed and told == [f"enable {UNIT}", f"reset-failed {UNIT}", f"start {UNIT}"], told
+    assert bring(digest="1.18.2-a") == (False, []) and probe(digest="1.18.2-a") == ""
+    unit = pathlib.Path(karmada.unit_path(UNIT)).read_text(encoding="utf-8")
+    assert unit.splitlines()[1] == "# digest: 1.18.2-a"
+    status = os.stat(f"{DIRECTORY}/kubeconfig")
+    group = accounts.ensure("karmada", karmada.STATE)
+    assert (status.st_uid, status.st_gid, stat.S_IMODE(status.st_mode)) == (0, group, 0o640) and group > 0
+    assert stat.S_IMODE(os.stat(DIRECTORY).st_mode) == 0o750
+    pid = systemd_standin.known(UNIT)["pid"]
+    assert f"Uid:\t{group}" in pathlib.Path(f"/proc/{pid}/status").read_text(encoding="ascii")
+    assert seen() == {"name": "scheduler", "digest": "1.18.2-a", "healthy": True}
+    assert processes.of_planes() == {pid: PROGRAM} and leftovers.processes.find()[processes.PLANE] == [pid]
+
+
+def systemds_own_program_finds_nothing_wrong_in_the_unit() -> None:
+    done = subprocess.run(["systemd-analyze", "verify", "--man=no", karmada.unit_path(UNIT)], capture_output=True, text=True, check=False)
+    said = [line for line in done.stderr.splitlines() if UNIT in line]
+    assert not said, done.stderr
+
+
+def another_digest_or_other_files_restart_it_and_files_that_are_not_wanted_go() -> None:
+    write(f"{DIRECTORY}/old.key", "of before")
+    assert "old.key" in probe(digest="1.18.2-a") and UNIT in probe(digest="1.18.2-b")
+    assert bring(digest="1.18.2-b") == (True, [f"restart {UNIT}"]) and os.listdir(DIRECTORY) == ["kubeconfig"]
+    assert bring(digest="1.18.2-b", content="well again") == (True, [f"restart {UNIT}"])
+    assert bring(digest="1.18.2-b", content="well again") == (False, [])
+    # Somebody stopped it.
+    systemd_standin.stop(UNIT)
+    assert "unit" not in probe(digest="1.18.2-b") and "it did not run" in probe(digest="1.18.2-b")
+    assert "is inactive" in seen()["message"]
+    assert bring(digest="1.18.2-b", content="well again") == (True, [f"reset-failed {UNIT}", f"start {UNIT}"])
+
+
+def one_that_is_not_well_fails_with_what_it_says_and_the_end_of_its_journal() -> None:
+    refused("ServiceFailed", "no good file", "it began with 4 characters", digest="1.18.2-c", content="sick", timeout_seconds=2)
+    assert "no good file" in probe(digest="1.18.2-c") and seen()["message"] == "the stand-in was given no good file"
+    refused("ServiceFailed", "10351", "it ends, since it is of no use", digest="1.18.2-d", more=' "--ends=it is of no use"', timeout_seconds=2)
+    assert seen()["healthy"] is False and "auto-restart" in seen()["message"]
+    assert bring(digest="1.18.2-a")[0] and probe(digest="1.18.2-a") == ""
+
+
+def what_would_be_written_elsewhere_or_start_something_else_is_refused() -> None:
+    for options, part in (
+        ({"unit": "sshd.service"}, "sshd.service"),
+        ({"directory": "/etc/karmada/../ssh"}, "/etc/karmada/../ssh"),
+        ({"directory": "/etc/karmada"}, "below /etc/karmada"),
+        ({"names": ["../x"]}, "../x"),
+        ({"program": "/bin/sh"}, "/bin/sh"),
+        ({"exec_start": f"{PROGRAM} x\nExecStartPre=+/bin/true"}, "one line"),
+        ({"exec_start": f"{PROGRAM}-other"}, "one line"),
+        ({"digest": "a b"}, "a b"),
+    ):
+        assert refused("InvalidVariables", part, **{"digest": "1.18.2-a", **options}) == []
+
+
+def its_certificate_is_believed_by_its_authority_alone_where_one_is_given() -> None:
+    more = f' "--certificate={DIRECTORY}/tls.crt" "--key={DIRECTORY}/tls.key"'
+    secrets = {"kubeconfig": "well", **PAIR}
+    health = {"url": "https://127.0.0.1:10351/readyz", "authority": f"{DIRECTORY}/ca.crt"}
+    changed, _told = bring(digest="1.18.2-tls", more=more, secrets=secrets, names=sorted(secrets), health=health)
+    assert changed and seen(health)["healthy"] and seen({"url": health["url"]})["healthy"]
+    stranger = write("/data/stranger.crt", STRANGER)
+    assert "certificate verify failed" in seen({**health, "authority": stranger})["message"]
+    assert "cannot be asked" in seen({**health, "authority": "/nowhere"})["message"]
+
+
+def a_service_is_stopped_and_comes_back_and_one_that_is_not_wanted_leaves_nothing() -> None:
+    assert bring(digest="1.18.2-a")[0]
+    changed, told = bring(digest="1.18.3-a", state="stopped")
+    assert changed and told[-1] == f"disable --now {UNIT}" and karmada.digest_of(UNIT) == "1.18.3-a"
+    assert bring(digest="1.18.3-a", state="stopped")[0] is False and probe(digest="1.18.3-a", state="stopped") == ""
+    assert "did not run" in probe(digest="1.18.3-a")
+    assert bring(digest="1.18.3-a")[0] and "is to be stopped" in probe(digest="1.18.3-a", state="stopped")
+    only = {"program": "", "exec_start": "", "digest": "", "names": [], "secrets": {}, "health": {}}
+    assert UNIT in probe(state="absent", **only)
+    assert bring(state="absent", **only)[0] and bring(state="absent", **only) == (False, [])
+    assert probe(state="absent", **only) == "" and karmada.units() == [] and not os.path.exists(DIRECTORY)
+    assert processes.of_planes() == {}
+
+
+def a_reset_leaves_nothing_and_takes_nobody_elses_karmada() -> None:
+    assert bring(digest="1.18.2-a")[0]
+    for part in (f"unit {UNIT}", "directory /etc/karmada", "process Karmada control plane", "user karmada", f"file {membership.KARMADA}"):
+        assert any(left.startswith(part) for left in leftovers.find_all()), (part, leftovers.find_all())
+    os.environ["CLUSTERWRIGHT_FENCED_BY"] = "/data/guard"
+    write("/data/guard/fence", json.dumps({"epoch": 3}))
+    looked, _failure = play(fence, True, claim_epoch=3)
+    assert looked["changed"] and f"unit {UNIT}" in looked["msg"] and "port 10351" in looked["msg"], looked
+    fenced, failure = play(fence, claim_epoch=3)
+    assert failure is None and fenced["changed"] and os.path.exists(DIRECTORY), "a fence deletes no data"
+    assert play(fence, True, claim_epoch=3)[0]["changed"] is False
+    result, failure = play(reset, login_keys=[])
+    assert failure is None, failure.message
+    for path in (karmada.HOME, karmada.STATE, karmada.PROGRAMS, os.path.dirname(karmada.PROGRAMS), karmada.unit_path(UNIT)):
+        assert not os.path.lexists(path), path
+    assert leftovers.find_all() == [] and not accounts.made("karmada"), result
+    # A Karmada that an administrator installed by hand.
+    precious = write("/etc/karmada/pki/ca.key", "precious")
+    assert leftovers.find_all() == [] and play(reset, login_keys=[])[0]["changed"] is False and os.path.exists(precious)
+    os.makedirs(os.path.dirname(PROGRAM))
+    shutil.copy(os.path.realpath(sys.executable), PROGRAM)
+    refused("KarmadaForeignFiles", "/etc/karmada", digest="1.18.2-a")
+    found = findings.remains({"roles": ["karmada-control-plane"], "identity": "x"})
+    assert [finding["name"] for finding in found if "/etc/karmada" in finding["message"]] == ["karmada-files"], found
+    assert findings.remains({"roles": ["control-plane"], "identity": "x"}) == [], "it is in no cluster's way"
+
+
+a_service_that_is_brought_runs_as_its_user_and_a_second_time_changes_nothing()
+systemds_own_program_finds_nothing_wrong_in_the_unit()
+another_digest_or_other_files_restart_it_and_files_that_are_not_wanted_go()
+one_that_is_not_well_fails_with_what_it_says_and_the_end_of_its_journal()
+what_would_be_written_elsewhere_or_start_something_else_is_refused()
+its_certificate_is_believed_by_its_authority_alone_where_one_is_given()
+a_service_is_stopped_and_comes_back_and_one_that_is_not_wanted_leaves_nothing()
+a_reset_leaves_nothing_and_takes_nobody_elses_karmada()
