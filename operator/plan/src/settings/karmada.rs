@@ -49,7 +49,7 @@ mod tests {
         let before = "search 1.18.1-a, webhook 1.18.1-a";
         assert_eq!(parts(&[]), before);
         assert_eq!(parts(&[run(4, "webhook", "1.18.2-b", DONE)]), "search 1.18.1-a, webhook 1.18.2-b");
-        let failed = "phase: Failed, hosts: [{name: h, ok: 1, failed: 1, failure: {step: load-balancer, task: t, message: m}}], steps: [{name: prepare, phase: Succeeded}, {name: load-balancer, phase: Failed}]";
+        let failed = "phase: Failed, hosts: [{name: h, ok: 1, failed: 1, failure: {step: load-balancer, task: t, reason: X, message: m}}], steps: [{name: prepare, phase: Succeeded}, {name: load-balancer, phase: Failed}]";
         assert_eq!(parts(&[run(4, "webhook", "1.18.2-b", failed)]), before);
         assert_eq!(parts(&[run(4, "search", "absent", DONE)]), "webhook 1.18.1-a");
         // One after the other, by their tokens; what was taken into account already is not looked at again.
