@@ -1,6 +1,7 @@
 //! KarmadaDeployment: the Karmada control plane wanted; how far it is stands in [`KarmadaDeploymentStatus`].
 
 mod api_server;
+mod binary;
 mod component;
 mod etcd;
 mod flags;
@@ -18,9 +19,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::ComponentVersion;
 use crate::configuration::flags::{GATES_MESSAGE, GATES_RULE};
+use crate::lock::LockView;
 use crate::references::LocalRef;
 
 pub use api_server::{PlaneApiServer, ServiceType};
+pub use binary::{PlaneBinary, PlaneEtcdMachines, PlaneMachines};
 pub use component::{ComponentSettings, PodSettings, Quantity, Resources};
 pub use etcd::{EtcdStorage, ExternalEtcd, LocalEtcd, PlaneEtcd};
 pub use images::{ImagePullPolicy, Images};
@@ -82,6 +85,31 @@ const ESTIMATOR_MESSAGE: &str = "members[].estimator.enabled: true needs spec.es
 #[x_kube(validation = Rule::new(SAME_MINOR_RULE).message(SAME_MINOR_MESSAGE).field_path(".scheduler"))]
 #[x_kube(validation = Rule::new(ESTIMATOR_MINOR_RULE).message(ESTIMATOR_MINOR_MESSAGE))]
 #[x_kube(validation = Rule::new(ESTIMATOR_RULE).message(ESTIMATOR_MESSAGE))]
+#[x_kube(validation = Rule::new(binary::MODE_RULE).message(binary::MODE_MESSAGE))]
+#[x_kube(validation = Rule::new(binary::HOST_RULE).message(binary::HOST_MESSAGE))]
+#[x_kube(validation = Rule::new(binary::IMAGES_RULE).message(binary::IMAGES_MESSAGE).field_path(".images"))]
+#[x_kube(validation = Rule::new(binary::ETCD_LOCAL_RULE).message(binary::ETCD_LOCAL_MESSAGE).field_path(".etcd"))]
+#[x_kube(validation = Rule::new(binary::ETCD_EXTERNAL_RULE).message(binary::ETCD_EXTERNAL_MESSAGE))]
+#[x_kube(validation = Rule::new(binary::SERVICE_RULE).message(binary::SERVICE_MESSAGE).field_path(".apiServer"))]
+#[x_kube(validation = Rule::new(binary::ESTIMATOR_RULE).message(binary::ESTIMATOR_MESSAGE))]
+#[x_kube(validation = binary::no_replicas("apiServer"))]
+#[x_kube(validation = binary::no_pods("apiServer"))]
+#[x_kube(validation = binary::no_replicas("kubeControllerManager"))]
+#[x_kube(validation = binary::no_pods("kubeControllerManager"))]
+#[x_kube(validation = binary::no_replicas("aggregatedApiServer"))]
+#[x_kube(validation = binary::no_pods("aggregatedApiServer"))]
+#[x_kube(validation = binary::no_replicas("controllerManager"))]
+#[x_kube(validation = binary::no_pods("controllerManager"))]
+#[x_kube(validation = binary::no_replicas("scheduler"))]
+#[x_kube(validation = binary::no_pods("scheduler"))]
+#[x_kube(validation = binary::no_replicas("webhook"))]
+#[x_kube(validation = binary::no_pods("webhook"))]
+#[x_kube(validation = binary::no_replicas("descheduler"))]
+#[x_kube(validation = binary::no_pods("descheduler"))]
+#[x_kube(validation = binary::no_replicas("search"))]
+#[x_kube(validation = binary::no_pods("search"))]
+#[x_kube(validation = binary::no_replicas("metricsAdapter"))]
+#[x_kube(validation = binary::no_pods("metricsAdapter"))]
 pub struct KarmadaDeploymentSpec {
     /// Karmada's version, without `v`, of a minor that is known here: 1.17 or 1.18. What of Kubernetes and etcd goes
     /// with it follows, unless a component has a version of its own. Another one is an upgrade, one minor at a time:
@@ -90,7 +118,10 @@ pub struct KarmadaDeploymentSpec {
     /// How the plane runs. Immutable. Default `Containers`.
     #[serde(default)]
     pub mode: KarmadaMode,
-    /// The Cluster that carries the plane. Immutable. Default: the metadata cluster, where the operator runs.
+    /// With mode `Binary`, and required there: the machines that carry the plane.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub binary: Option<PlaneBinary>,
+    /// The Cluster that carries the plane, in mode `Containers`. Immutable. Default: the metadata cluster, where the operator runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host_cluster_ref: Option<LocalRef>,
     /// The namespace of the host cluster in which the plane runs, which no other plane may have. On the metadata
@@ -204,12 +235,23 @@ pub enum KarmadaMode {
     /// As Pods of a host cluster.
     #[default]
     Containers,
+    /// As services of systemd on machines of its own, which `spec.binary` says.
+    Binary,
+}
+
+impl KarmadaDeployment {
+    /// The lock of its machines; nobody holds it where there is no status.
+    pub fn lock(&self) -> LockView<'_> {
+        let operations = self.status.as_ref().map(|status| status.operations.as_slice()).unwrap_or_default();
+        LockView { operations, paused: self.spec.paused }
+    }
 }
 
 /// What the deletion of a KarmadaDeployment does.
 #[derive(Serialize, Deserialize, Clone, Copy, Debug, Default, PartialEq, Eq, JsonSchema)]
 pub enum KarmadaDeletionPolicy {
-    /// The members leave, then all that was made on the host cluster is deleted, but for etcd's volumes.
+    /// The members leave, then all that was made on the host cluster is deleted, but for etcd's volumes; machines are
+    /// reset, and their Hosts given back.
     #[default]
     Delete,
     /// The plane and its members stay as they are; nobody manages them any more.

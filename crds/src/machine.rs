@@ -7,13 +7,13 @@ use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::KubernetesVersion;
 use crate::certificates::CertificateSeen;
 use crate::drift::DriftSeen;
 use crate::node_metadata::{self, AnnotationValue, LabelValue, Taint};
 use crate::placement::{HostNames, HostSelector, SpreadKeys};
 use crate::references::LocalRef;
 use crate::step::Role;
+use crate::{ClusterKind, FormerRef, KubernetesVersion};
 
 /// One Host's membership of one cluster.
 #[derive(CustomResource, Serialize, Deserialize, Clone, Debug, PartialEq, KubeSchema)]
@@ -41,18 +41,27 @@ use crate::step::Role;
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
     validation = Rule::new("self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$') && size(self.metadata.name) <= 63")
         .message("metadata.name: a Machine's name is an RFC 1123 label that begins with a letter, of at most 63 characters"),
-    selectable = ".spec.clusterName"
+    selectable = ".spec.clusterName",
+    selectable = ".spec.clusterKind"
 )]
 #[serde(rename_all = "camelCase")]
-#[x_kube(validation = Rule::new("self.clusterName == oldSelf.clusterName && self.role == oldSelf.role")
-    .message("Forbidden: clusterName and role are immutable"))]
+#[x_kube(validation = Rule::new("self.clusterName == oldSelf.clusterName && self.clusterKind == oldSelf.clusterKind && self.role == oldSelf.role")
+    .message("Forbidden: clusterName, clusterKind and role are immutable"))]
+#[x_kube(validation = Rule::new("self.clusterKind != 'KarmadaDeployment' || self.role in ['control-plane', 'etcd']")
+    .message("role: a machine of a KarmadaDeployment is control-plane or etcd; workers are of ClusterDeployments")
+    .field_path(".role"))]
+#[x_kube(validation = Rule::new("self.clusterKind != 'KarmadaDeployment' || !(has(self.kubernetesVersion) || has(self.labels) || has(self.annotations) || has(self.taints) || has(self.drainFor))")
+    .message("kubernetesVersion, labels, annotations, taints and drainFor are of Nodes, and a machine of a KarmadaDeployment is none: leave them out"))]
 #[x_kube(validation = Rule::new("!has(oldSelf.hostRef) || (has(self.hostRef) && self.hostRef == oldSelf.hostRef)")
     .message("Forbidden: hostRef is set once; delete the Machine to give its Host back")
     .field_path(".hostRef"))]
 pub struct MachineSpec {
-    /// The ClusterDeployment that it belongs to.
+    /// What it belongs to: the ClusterDeployment of this name, or what `clusterKind` says.
     #[schemars(length(min = 1, max = 32), regex(pattern = r"^[a-z]([-a-z0-9]*[a-z0-9])?$"))]
     pub cluster_name: String,
+    /// The kind of the object that `clusterName` names. Immutable. Default `ClusterDeployment`.
+    #[serde(default, skip_serializing_if = "ClusterKind::is_default")]
+    pub cluster_kind: ClusterKind,
     /// What it is.
     pub role: Role,
     /// Its Host, set once; by the operator, or by a platform that names one.
@@ -89,6 +98,13 @@ pub struct MachineSpec {
     #[schemars(length(max = 4))]
     #[x_kube(merge_strategy = ListMerge::Set)]
     pub drain_for: Vec<DrainReason>,
+}
+
+impl MachineSpec {
+    /// What it belongs to.
+    pub fn former(&self) -> FormerRef<'_> {
+        FormerRef { kind: self.cluster_kind, name: &self.cluster_name }
+    }
 }
 
 /// What the Node of a machine is drained for.
@@ -214,6 +230,33 @@ pub struct AppliedSettings {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend("maxProperties" = 16))]
     pub authorities: BTreeMap<String, String>,
+    /// Of each part of a Karmada control plane that runs brought to it, e.g. `scheduler`: its version, and a digest of
+    /// its flags and of the files that these name. An absent one was not brought, or taken off.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[schemars(extend("maxProperties" = 16))]
+    pub parts: BTreeMap<String, String>,
+}
+
+/// A part of a Karmada control plane as it was found on a machine.
+#[derive(Serialize, Deserialize, Clone, Debug, PartialEq, Eq, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct MachinePart {
+    /// E.g. `scheduler`, `balancer`.
+    #[schemars(length(max = 63))]
+    pub name: String,
+    /// The digest that its unit carries. Absent: there is no unit of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 64))]
+    pub digest: Option<String>,
+    /// Whether its unit is active and its health check answers.
+    #[serde(default)]
+    pub healthy: bool,
+    /// What is wrong, or what the health check answered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 512))]
+    pub message: Option<String>,
+    /// When it was looked at.
+    pub last_probe_time: Time,
 }
 
 /// What was observed of the machine in its cluster.
@@ -263,6 +306,10 @@ pub struct MachineStatus {
     /// The settings that runs have brought to it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub applied: Option<AppliedSettings>,
+    /// The parts of a Karmada control plane as they were found when it was looked at last; at most 16.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 16), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
+    pub parts: Vec<MachinePart>,
     /// Taints that its kubelet registers a Node with, as `key:Effect`: those of its spec until it was provisioned.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64), inner(length(max = 340)))]

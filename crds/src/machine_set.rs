@@ -7,10 +7,10 @@ use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::KubernetesVersion;
 use crate::node_metadata::{self, AnnotationValue, LabelValue, Taint};
 use crate::placement::{HostNames, HostSelector, SpreadKeys};
 use crate::step::Role;
+use crate::{ClusterKind, FormerRef, KubernetesVersion};
 
 /// A role with a count.
 #[derive(CustomResource, Serialize, Deserialize, Clone, Debug, PartialEq, KubeSchema)]
@@ -37,16 +37,26 @@ use crate::step::Role;
     printcolumn(name = "Status", type_ = "string", json_path = ".status.message"),
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
     selectable = ".spec.clusterName",
+    selectable = ".spec.clusterKind",
     validation = Rule::new("self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$') && size(self.metadata.name) <= 54")
         .message("metadata.name: a MachineSet's name is an RFC 1123 label that begins with a letter, of at most 54 characters: the names of its machines derive from it")
 )]
 #[serde(rename_all = "camelCase")]
-#[x_kube(validation = Rule::new("self.clusterName == oldSelf.clusterName && self.role == oldSelf.role")
-    .message("Forbidden: clusterName and role are immutable"))]
+#[x_kube(validation = Rule::new("self.clusterName == oldSelf.clusterName && self.clusterKind == oldSelf.clusterKind && self.role == oldSelf.role")
+    .message("Forbidden: clusterName, clusterKind and role are immutable"))]
+#[x_kube(validation = Rule::new("self.clusterKind != 'KarmadaDeployment' || self.role in ['control-plane', 'etcd']")
+    .message("role: the machines of a KarmadaDeployment are control-plane or etcd; workers are of ClusterDeployments")
+    .field_path(".role"))]
+#[x_kube(validation = Rule::new("self.clusterKind != 'KarmadaDeployment' || !(has(self.template.kubernetesVersion) || has(self.template.labels) || has(self.template.annotations) || has(self.template.taints))")
+    .message("template: kubernetesVersion, labels, annotations and taints are of Nodes, and a machine of a KarmadaDeployment is none: leave them out")
+    .field_path(".template"))]
 pub struct MachineSetSpec {
-    /// The ClusterDeployment that the machines belong to.
+    /// What the machines belong to: the ClusterDeployment of this name, or what `clusterKind` says.
     #[schemars(length(min = 1, max = 32), regex(pattern = r"^[a-z]([-a-z0-9]*[a-z0-9])?$"))]
     pub cluster_name: String,
+    /// The kind of the object that `clusterName` names. Immutable. Default `ClusterDeployment`.
+    #[serde(default, skip_serializing_if = "ClusterKind::is_default")]
+    pub cluster_kind: ClusterKind,
     /// What the machines are.
     pub role: Role,
     /// How many, 0 to 5000. Default 0.
@@ -74,6 +84,11 @@ pub struct MachineSetSpec {
 }
 
 impl MachineSetSpec {
+    /// What the machines belong to.
+    pub fn former(&self) -> FormerRef<'_> {
+        FormerRef { kind: self.cluster_kind, name: &self.cluster_name }
+    }
+
     /// How many Machines there are to be: `replicas`, and those that join for a change.
     pub fn count(&self) -> usize {
         usize::try_from(self.replicas.saturating_add(self.surge)).unwrap_or_default()

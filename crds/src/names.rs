@@ -340,6 +340,14 @@ pub fn control_plane_set(cluster: &str) -> String {
 pub fn etcd_set(cluster: &str) -> String {
     format!("{cluster}-etcd")
 }
+/// Name of the MachineSet of the machines that have all components of a Karmada control plane.
+pub fn plane_control_plane_set(plane: &str) -> String {
+    format!("{plane}-karmada-control-plane")
+}
+/// Name of the MachineSet of the dedicated etcd members of a Karmada control plane.
+pub fn plane_etcd_set(plane: &str) -> String {
+    format!("{plane}-karmada-etcd")
+}
 /// Name of the MachineSet of a set of workers of a cluster.
 pub fn worker_set(cluster: &str, set: &str) -> String {
     format!("{cluster}-{set}")

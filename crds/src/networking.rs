@@ -112,13 +112,13 @@ pub struct Keepalived {
 #[derive(Serialize, Deserialize, Clone, Debug, PartialEq, Eq, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 #[x_kube(validation = Rule::new("!has(self.provider) || self.provider != 'Keepalived' || (isIP(self.host) && ip(self.host).family() == 4)")
-    .message("controlPlane.endpoint.host: with provider Keepalived it is a free IPv4 address of the machines' network, which the control planes hold")
+    .message("endpoint.host: with provider Keepalived it is a free IPv4 address of the machines' network, which the control planes hold")
     .field_path(".host"))]
 #[x_kube(validation = Rule::new("!isIP(self.host) || ip(self.host).family() == 4")
-    .message("controlPlane.endpoint.host: a cluster's machines and networks are IPv4, so its endpoint is an IPv4 address or a DNS name")
+    .message("endpoint.host: a cluster's machines and networks are IPv4, so its endpoint is an IPv4 address or a DNS name")
     .field_path(".host"))]
 #[x_kube(validation = Rule::new("!has(self.keepalived) || (has(self.provider) && self.provider == 'Keepalived')")
-    .message("controlPlane.endpoint.keepalived goes with provider Keepalived")
+    .message("endpoint.keepalived goes with provider Keepalived")
     .field_path(".keepalived"))]
 pub struct Endpoint {
     /// IPv4 address or DNS name.
@@ -139,6 +139,9 @@ pub struct Endpoint {
 
 /// Where an API server listens on its own machine.
 pub const API_SERVER_PORT: i32 = 6443;
+
+/// Where the API server of a Karmada control plane listens on its own machine.
+pub const PLANE_API_SERVER_PORT: i32 = 5443;
 
 fn default_port() -> i32 {
     API_SERVER_PORT

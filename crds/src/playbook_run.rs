@@ -7,11 +7,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::references::LocalRef;
 use crate::step::{Intent, Step};
+use crate::{ClusterKind, FormerRef};
 
 mod ending;
 mod etcd_seen;
 mod fence;
 mod frozen;
+mod karmada_part;
 mod part_seen;
 mod status;
 mod steps;
@@ -23,6 +25,7 @@ pub use vars::read_object;
 pub use etcd_seen::{EtcdHashSeen, EtcdMemberHash, EtcdSeen};
 pub use fence::{Fence, FenceOwner};
 pub use frozen::{FrozenInputs, FrozenSettings};
+pub use karmada_part::{Digest, KarmadaPart};
 pub use part_seen::PartSeen;
 pub use status::{HostFailure, HostResult, PlaybookRunStatus, Progress, RunOutcome, RunPhase, StepPhase, StepStatus};
 pub use steps::{StepNotAllowed, check_steps};
@@ -48,14 +51,15 @@ pub use steps::{StepNotAllowed, check_steps};
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
     validation = Rule::new("self.metadata.name.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$') && size(self.metadata.name) <= 63")
         .message("metadata.name: a PlaybookRun's name is an RFC 1123 label of at most 63 characters: its Job has the same name"),
-    selectable = ".spec.clusterName"
+    selectable = ".spec.clusterName",
+    selectable = ".spec.clusterKind"
 )]
 #[serde(rename_all = "camelCase")]
 #[x_kube(validation = Rule::new("self.intent == 'Probe' || has(self.clusterName) || (self.intent == 'Backup' && size(self.hosts) == 0)")
     .message("clusterName is required for every intent but Probe, and Backup without hosts"))]
 #[x_kube(validation = Rule::new("self.intent == 'Backup' || size(self.hosts) > 0")
     .message("hosts is required for every intent but Backup: name at least one Host").field_path(".hosts"))]
-#[x_kube(validation = Rule::new("self.intent == oldSelf.intent && self.steps == oldSelf.steps && self.hosts == oldSelf.hosts && has(self.vars) == has(oldSelf.vars) && (!has(self.vars) || self.vars == oldSelf.vars) && has(self.playbooksRef) == has(oldSelf.playbooksRef) && (!has(self.playbooksRef) || self.playbooksRef == oldSelf.playbooksRef) && has(self.playbookVars) == has(oldSelf.playbookVars) && (!has(self.playbookVars) || self.playbookVars == oldSelf.playbookVars) && has(self.backupRef) == has(oldSelf.backupRef) && (!has(self.backupRef) || self.backupRef == oldSelf.backupRef) && has(self.restoreRef) == has(oldSelf.restoreRef) && (!has(self.restoreRef) || self.restoreRef == oldSelf.restoreRef) && self.timeoutSeconds == oldSelf.timeoutSeconds && self.resume == oldSelf.resume && has(self.clusterName) == has(oldSelf.clusterName) && (!has(self.clusterName) || self.clusterName == oldSelf.clusterName)")
+#[x_kube(validation = Rule::new("self.intent == oldSelf.intent && self.steps == oldSelf.steps && self.hosts == oldSelf.hosts && has(self.vars) == has(oldSelf.vars) && (!has(self.vars) || self.vars == oldSelf.vars) && has(self.playbooksRef) == has(oldSelf.playbooksRef) && (!has(self.playbooksRef) || self.playbooksRef == oldSelf.playbooksRef) && has(self.playbookVars) == has(oldSelf.playbookVars) && (!has(self.playbookVars) || self.playbookVars == oldSelf.playbookVars) && has(self.backupRef) == has(oldSelf.backupRef) && (!has(self.backupRef) || self.backupRef == oldSelf.backupRef) && has(self.restoreRef) == has(oldSelf.restoreRef) && (!has(self.restoreRef) || self.restoreRef == oldSelf.restoreRef) && self.timeoutSeconds == oldSelf.timeoutSeconds && self.resume == oldSelf.resume && has(self.clusterName) == has(oldSelf.clusterName) && (!has(self.clusterName) || self.clusterName == oldSelf.clusterName) && self.clusterKind == oldSelf.clusterKind && has(self.karmada) == has(oldSelf.karmada) && (!has(self.karmada) || self.karmada == oldSelf.karmada)")
     .message("Forbidden: a PlaybookRun is immutable but for cancel and paused; make a new one"))]
 #[x_kube(validation = steps::rule())]
 #[x_kube(validation = Rule::new("has(self.playbooksRef) || !self.steps.exists(s, s.startsWith('custom-'))")
@@ -64,13 +68,24 @@ pub use steps::{StepNotAllowed, check_steps};
     .message("backupRef is required with the intent Backup, and goes with no other: make an EtcdBackup, which makes the run"))]
 #[x_kube(validation = Rule::new("(self.intent in ['Stage', 'Restore']) == has(self.restoreRef)")
     .message("restoreRef is required with the intents Stage and Restore, and goes with no other: make an EtcdRestore, which makes the run"))]
+#[x_kube(validation = Rule::new("self.clusterKind != 'KarmadaDeployment' || has(self.clusterName)")
+    .message("clusterName is required with clusterKind KarmadaDeployment: name the plane whose machines these are"))]
+#[x_kube(validation = Rule::new("!has(self.karmada) || self.clusterKind == 'KarmadaDeployment'")
+    .message("karmada goes with clusterKind KarmadaDeployment: leave it out"))]
+#[x_kube(validation = Rule::new("has(self.karmada) || !self.steps.exists(s, s in ['karmada-service', 'karmada-balancer'])")
+    .message("karmada is required with the steps karmada-service and karmada-balancer: it says which part is brought"))]
+#[x_kube(validation = Rule::new("!has(self.karmada) || self.karmada.digests.all(h, h in self.hosts)")
+    .message("karmada.digests has names of Hosts that are in hosts"))]
 #[x_kube(validation = Rule::new("!oldSelf.cancel || self.cancel").message("Forbidden: a canceled run cannot be taken up again; make a new one"))]
 pub struct PlaybookRunSpec {
-    /// The ClusterDeployment whose machines these are; absent only for `Probe`, and for the `Backup` of an etcd without
+    /// Whose machines these are: those of the ClusterDeployment of this name, or of what `clusterKind` says; absent only for `Probe`, and for the `Backup` of an etcd without
     /// a cluster.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 32), regex(pattern = r"^[a-z]([-a-z0-9]*[a-z0-9])?$"))]
     pub cluster_name: Option<String>,
+    /// The kind of the object that `clusterName` names. Immutable. Default `ClusterDeployment`.
+    #[serde(default, skip_serializing_if = "ClusterKind::is_default")]
+    pub cluster_kind: ClusterKind,
     /// What it is for. An administrator writes `Custom`, or `Probe`.
     pub intent: Intent,
     /// The steps, in this order; at most 32. Which ones a run may have follows from its intent; a `Probe` has only
@@ -90,6 +105,9 @@ pub struct PlaybookRunSpec {
     #[serde(default, deserialize_with = "vars::deserialize", skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(schema_with = "vars_schema")]
     pub vars: BTreeMap<String, serde_json::Value>,
+    /// Of a run on machines of a Karmada control plane: the part that it brings to them. The operator writes it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub karmada: Option<KarmadaPart>,
     /// The ConfigMap with the playbooks of the steps `custom-<name>`: `<name>.yml`, and where there are
     /// `<name>.probe.yml` and `<name>.schema.json`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -123,14 +141,21 @@ pub struct PlaybookRunSpec {
 }
 
 impl PlaybookRunSpec {
+    /// Whose machines these are; none: of no cluster.
+    pub fn former(&self) -> Option<FormerRef<'_>> {
+        Some(FormerRef { kind: self.cluster_kind, name: self.cluster_name.as_deref()? })
+    }
+
     /// These steps on these Hosts, of no cluster yet, with the default of everything else.
     pub fn new(intent: Intent, steps: Vec<Step>, hosts: Vec<String>) -> Self {
         Self {
             cluster_name: None,
+            cluster_kind: ClusterKind::default(),
             intent,
             steps,
             hosts,
             vars: BTreeMap::new(),
+            karmada: None,
             playbooks_ref: None,
             playbook_vars: BTreeMap::new(),
             backup_ref: None,

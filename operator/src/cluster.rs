@@ -29,11 +29,11 @@ use crate::remote::Key;
 
 /// Starts the controller.
 pub fn spawn(ctx: &Arc<Context>, tasks: &mut JoinSet<()>) {
-    let of_machine = |machine: Arc<Machine>| Some(beside(&*machine, &machine.spec.cluster_name));
+    let of_machine = |machine: Arc<Machine>| Some(beside(&*machine, machine.spec.former().deployment()?));
     // A run that ended may have made the API answer.
     let of_run = |run: Arc<PlaybookRun>| {
         let ended = run.status.as_ref().and_then(|status| status.phase).is_some_and(|phase| phase.is_final());
-        let cluster = run.spec.cluster_name.as_ref().filter(|_| ended)?;
+        let cluster = run.spec.former()?.deployment().filter(|_| ended)?;
         Some(beside(&*run, cluster))
     };
     let of_change =

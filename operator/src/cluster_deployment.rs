@@ -34,23 +34,23 @@ pub fn spawn(ctx: &Arc<Context>, tasks: &mut JoinSet<()>) {
     let of_host = move |host: Arc<Host>| {
         let Some(claim) = host.spec.claim_ref.as_ref() else {
             // One that was given up may be back.
-            let cluster = host.spec.quarantine.as_ref()?.cluster_name.as_ref()?;
+            let cluster = host.spec.quarantine.as_ref()?.former()?.deployment()?;
             return Some(beside(&*host, cluster));
         };
         let namespace = host.namespace().unwrap_or_default();
         let machine = holder.cache.machines.get(&namespace, &claim.name)?;
-        Some(beside(&*host, &machine.spec.cluster_name))
+        Some(beside(&*host, machine.spec.former().deployment()?))
     };
     let controller = controller::new(ctx, &cache.cluster_deployments)
         .watches_shared_stream(cache.machine_sets.changes(), |set: Arc<MachineSet>| {
-            Some(beside(&*set, &set.spec.cluster_name))
+            Some(beside(&*set, set.spec.former().deployment()?))
         })
         .watches_shared_stream(cache.machines.changes(), |machine: Arc<Machine>| {
-            Some(beside(&*machine, &machine.spec.cluster_name))
+            Some(beside(&*machine, machine.spec.former().deployment()?))
         })
         .watches_shared_stream(cache.hosts.changes(), of_host)
         .watches_shared_stream(cache.runs.changes(), |run: Arc<PlaybookRun>| {
-            Some(beside(&*run, run.spec.cluster_name.as_ref()?))
+            Some(beside(&*run, run.spec.former()?.deployment()?))
         })
         .watches_shared_stream(cache.etcd_restores.changes(), |restore: Arc<EtcdRestore>| {
             Some(beside(&*restore, &restore.spec.cluster_name))

@@ -24,6 +24,7 @@ pub mod execute;
 mod executor_job;
 #[cfg(test)]
 pub(crate) mod fake_api;
+mod former;
 pub mod health;
 pub mod host;
 pub mod host_pool;

@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use crds::FormerRef;
 use crds::names::label;
 use crds::step::Intent;
 use futures::{StreamExt, TryStreamExt, stream};
@@ -74,8 +75,17 @@ pub async fn list_for_cluster<K: Kind>(
     list(ctx, namespace, params, matters).await
 }
 
-fn of_cluster(cluster: &str) -> ListParams {
-    ListParams::default().fields(&format!("spec.clusterName={cluster}"))
+/// The objects of a kind that are of what an object forms.
+async fn formed_by<K: Kind>(
+    ctx: &Context,
+    namespace: &str,
+    former: FormerRef<'_>,
+    named: impl Fn(&K) -> Option<FormerRef<'_>>,
+) -> Result<Vec<Arc<K>>, Error> {
+    let params = ListParams::default().fields(&format!("spec.clusterName={}", former.name));
+    let mut objects = list_for_cluster::<K>(ctx, namespace, former.name, &params).await?;
+    objects.retain(|object| named(object) == Some(former));
+    Ok(objects)
 }
 
 /// The runs that take backups of what is of no cluster.
@@ -85,22 +95,49 @@ pub async fn backup_runs(ctx: &Context, namespace: &str) -> Result<Vec<Arc<crds:
     Ok(all.into_iter().filter(|run| run.spec.cluster_name.is_none()).collect())
 }
 
-/// The Machines of a cluster.
+/// The Machines of what an object forms.
+pub async fn machines_of(
+    ctx: &Context,
+    namespace: &str,
+    former: FormerRef<'_>,
+) -> Result<Vec<Arc<crds::Machine>>, Error> {
+    formed_by(ctx, namespace, former, |machine: &crds::Machine| Some(machine.spec.former())).await
+}
+
+/// The MachineSets of what an object forms.
+pub async fn machine_sets_of(
+    ctx: &Context,
+    namespace: &str,
+    former: FormerRef<'_>,
+) -> Result<Vec<Arc<crds::MachineSet>>, Error> {
+    formed_by(ctx, namespace, former, |set: &crds::MachineSet| Some(set.spec.former())).await
+}
+
+/// The PlaybookRuns of what an object forms.
+pub async fn runs_of(
+    ctx: &Context,
+    namespace: &str,
+    former: FormerRef<'_>,
+) -> Result<Vec<Arc<crds::PlaybookRun>>, Error> {
+    formed_by(ctx, namespace, former, |run: &crds::PlaybookRun| run.spec.former()).await
+}
+
+/// The Machines of a ClusterDeployment.
 pub async fn machines(ctx: &Context, namespace: &str, cluster: &str) -> Result<Vec<Arc<crds::Machine>>, Error> {
-    list_for_cluster(ctx, namespace, cluster, &of_cluster(cluster)).await
+    machines_of(ctx, namespace, FormerRef::cluster(cluster)).await
 }
 
-/// The MachineSets of a cluster.
+/// The MachineSets of a ClusterDeployment.
 pub async fn machine_sets(ctx: &Context, namespace: &str, cluster: &str) -> Result<Vec<Arc<crds::MachineSet>>, Error> {
-    list_for_cluster(ctx, namespace, cluster, &of_cluster(cluster)).await
+    machine_sets_of(ctx, namespace, FormerRef::cluster(cluster)).await
 }
 
-/// The PlaybookRuns of a cluster.
+/// The PlaybookRuns of a ClusterDeployment.
 pub async fn runs(ctx: &Context, namespace: &str, cluster: &str) -> Result<Vec<Arc<crds::PlaybookRun>>, Error> {
-    list_for_cluster(ctx, namespace, cluster, &of_cluster(cluster)).await
+    runs_of(ctx, namespace, FormerRef::cluster(cluster)).await
 }
 
-/// All Hosts of a namespace that matter to a cluster.
+/// All Hosts of a namespace that matter to a cluster, of whatever kind.
 pub async fn hosts(ctx: &Context, namespace: &str, cluster: &str) -> Result<Vec<Arc<crds::Host>>, Error> {
     list_for_cluster(ctx, namespace, cluster, &ListParams::default()).await
 }

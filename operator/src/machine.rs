@@ -6,7 +6,7 @@ mod report;
 
 use std::sync::Arc;
 
-use crds::{Cluster, ClusterDeployment, Host, Machine, MachineStatus, PlaybookRun};
+use crds::{Cluster, ClusterDeployment, FormerRef, Host, KarmadaDeployment, Machine, MachineStatus, PlaybookRun};
 use futures::{StreamExt, stream};
 use jiff::Timestamp;
 use kube::ResourceExt;
@@ -23,6 +23,7 @@ use crate::cache::{Decisive, IndexKey, refs};
 use crate::context::Context;
 use crate::controller;
 use crate::error::Error;
+use crate::former::Former;
 use crate::live;
 use crate::reconcile::{PlanOf, Reconcile, now};
 use crate::remote::{self, drain};
@@ -30,8 +31,9 @@ use crate::remote::{self, drain};
 /// Starts the controller.
 pub fn spawn(ctx: &Arc<Context>, tasks: &mut JoinSet<()>) {
     let cache = &ctx.cache;
-    let (of_host, of_run, of_deployment, of_node) = (ctx.clone(), ctx.clone(), ctx.clone(), ctx.clone());
-    let decisive = Decisive::default();
+    let (of_host, of_run, of_deployment, of_plane, of_node) =
+        (ctx.clone(), ctx.clone(), ctx.clone(), ctx.clone(), ctx.clone());
+    let (decisive, of_planes) = (Decisive::default(), Decisive::default());
     let nodes = ctx.remote.changes().flat_map(move |change| {
         let key = &change.cluster;
         let is_on =
@@ -43,8 +45,8 @@ pub fn spawn(ctx: &Arc<Context>, tasks: &mut JoinSet<()>) {
     let controller = controller::new(ctx, &cache.machines)
         .watches_shared_stream(cache.hosts.changes(), move |host: Arc<Host>| concerned(&of_host, &host))
         .watches_shared_stream(cache.runs.changes(), move |run: Arc<PlaybookRun>| {
-            let Some(cluster) = &run.spec.cluster_name else { return Vec::new() };
-            let mut machines = of_run.cache.machines.of_cluster(&run.namespace().unwrap_or_default(), cluster);
+            let Some(former) = run.spec.former() else { return Vec::new() };
+            let mut machines = of_run.cache.machines.formed_by(&run.namespace().unwrap_or_default(), former);
             machines.retain(|machine| {
                 machine.spec.host_ref.as_ref().is_some_and(|host| run.spec.hosts.contains(&host.name))
             });
@@ -56,6 +58,13 @@ pub fn spawn(ctx: &Arc<Context>, tasks: &mut JoinSet<()>) {
             }
             let namespace = deployment.namespace().unwrap_or_default();
             controller::references(&of_deployment.cache.machines.of_cluster(&namespace, &deployment.name_any()))
+        })
+        .watches_shared_stream(cache.karmada_deployments.changes(), move |plane: Arc<KarmadaDeployment>| {
+            if !of_planes.is_news(&of_plane.cache.karmada_deployments, &plane) {
+                return Vec::new();
+            }
+            let (namespace, name) = (plane.namespace().unwrap_or_default(), plane.name_any());
+            controller::references(&of_plane.cache.machines.formed_by(&namespace, FormerRef::plane(&name)))
         })
         .reconcile_on(nodes);
     tasks.spawn(controller::run::<Observation>(ctx.clone(), controller));
@@ -76,7 +85,7 @@ pub(crate) struct Observation {
     now: Timestamp,
     resumed_at: Option<Timestamp>,
     machine: Arc<Machine>,
-    deployment: Option<Arc<ClusterDeployment>>,
+    former: Option<Former>,
     machines: Vec<Arc<Machine>>,
     hosts: Vec<Arc<Host>>,
     /// Where it looks for a Host.
@@ -99,7 +108,7 @@ impl Observation {
             now: self.now,
             resumed_at: self.resumed_at,
             machine: &self.machine,
-            formed: self.deployment.as_deref().map(Into::into),
+            formed: self.former.as_ref().map(Former::formed),
             machines: &refs(&self.machines),
             hosts: &refs(&self.hosts),
             share: self.shares.as_ref().and_then(|shares| shares.share(&self.machine)),
@@ -120,29 +129,30 @@ impl Reconcile for Observation {
 
     async fn observe(ctx: &Context, machine: Arc<Machine>) -> Result<Option<Self>, Error> {
         let namespace = machine.namespace().unwrap_or_default();
-        let (cache, cluster) = (&ctx.cache, &machine.spec.cluster_name);
+        let (cache, former) = (&ctx.cache, machine.spec.former());
         if awaits_first_look(ctx, &machine) {
             return Ok(None);
         }
-        let sets = cache.machine_sets.of_cluster(&namespace, cluster);
-        let deployment = cache.cluster_deployments.get(&namespace, cluster);
+        let sets = cache.machine_sets.formed_by(&namespace, former);
+        let forms = Former::cached(cache, &namespace, former);
         let (hosts, shares) = hosts::look(ctx, &machine);
         let mut observed = Self {
             now: now(),
             resumed_at: ctx.resumed_at(),
-            deployment: deployment.filter(|deployment| !is_former(&machine, (&**deployment).into(), &refs(&sets))),
-            machines: cache.machines.of_cluster(&namespace, cluster),
+            former: forms.filter(|forms| !is_former(&machine, forms.formed(), &refs(&sets))),
+            machines: cache.machines.formed_by(&namespace, former),
             hosts,
             shares,
-            runs: cache.runs.of_cluster(&namespace, cluster),
+            runs: cache.runs.formed_by(&namespace, former),
             nodes: nodes(ctx, &namespace, &machine),
-            cluster: cache.clusters.get(&namespace, cluster),
+            cluster: former.deployment().and_then(|cluster| cache.clusters.get(&namespace, cluster)),
             node_answer: None,
             drain: None,
             machine,
         };
         if observed.with(looks_at_pods)
-            && let Some(client) = ctx.remote.client(&namespace, &observed.machine.spec.cluster_name)
+            && let Some(cluster) = observed.machine.spec.former().deployment()
+            && let Some(client) = ctx.remote.client(&namespace, cluster)
         {
             observed.drain = Some(drain::look(client, &host_of(&observed.machine)).await);
         }
@@ -172,14 +182,14 @@ impl Reconcile for Observation {
     }
 
     async fn refresh(mut self, ctx: &Context, plan: &PlanOf<Self>) -> Result<Option<Self>, Error> {
-        let (namespace, cluster) = (self.namespace(), self.machine.spec.cluster_name.clone());
+        let namespace = self.namespace();
         let Some(machine) = live::get::<Machine>(ctx, &namespace, &self.machine.name_any()).await? else {
             return Ok(None);
         };
         self.machine = Arc::new(machine);
         hosts::read_again(ctx, &self.machine, &plan.actions, &mut self.hosts).await?;
         if self.machine.metadata.deletion_timestamp.is_some() {
-            self.runs = live::runs(ctx, &namespace, &cluster).await?;
+            self.runs = live::runs_of(ctx, &namespace, self.machine.spec.former()).await?;
         }
         Ok(Some(self))
     }
@@ -218,7 +228,8 @@ impl Reconcile for Observation {
 /// Whether nobody has looked at the Machine's cluster since the operator started. Until then what its status says of
 /// its Node stands: an operator that starts would call all Nodes unknown, and known again a moment later.
 fn awaits_first_look(ctx: &Context, machine: &Machine) -> bool {
-    let (namespace, cluster) = (machine.namespace().unwrap_or_default(), &machine.spec.cluster_name);
+    let namespace = machine.namespace().unwrap_or_default();
+    let Some(cluster) = machine.spec.former().deployment() else { return false };
     let settled = is_provisioned(machine) && machine.metadata.deletion_timestamp.is_none();
     let is_there = || ctx.cache.clusters.get(&namespace, cluster).is_some();
     settled && !ctx.remote.was_looked_at(&remote::Key::new(&namespace, cluster)) && is_there()
@@ -237,15 +248,16 @@ fn host_of(machine: &Machine) -> String {
 }
 
 /// The machine's own node, in a list of at most one; `None` while nothing is known of the cluster's nodes, or another
-/// cluster answers than the one that its Cluster object has seen.
+/// cluster answers than the one that its Cluster object has seen; of a plane, which has none.
 fn nodes(ctx: &Context, namespace: &str, machine: &Machine) -> Option<Vec<NodeSeen>> {
-    let cluster = ctx.cache.clusters.get(namespace, &machine.spec.cluster_name);
+    let name = machine.spec.former().deployment()?;
+    let cluster = ctx.cache.clusters.get(namespace, name);
     let known = cluster.and_then(|cluster| cluster.status.as_ref()?.cluster_uid.clone());
-    let found = ctx.remote.cluster_uid(&remote::Key::new(namespace, &machine.spec.cluster_name));
+    let found = ctx.remote.cluster_uid(&remote::Key::new(namespace, name));
     if known.zip(found).is_some_and(|(known, found)| known != found) {
         return None;
     }
-    let node = ctx.remote.node(namespace, &machine.spec.cluster_name, &host_of(machine))?;
+    let node = ctx.remote.node(namespace, name, &host_of(machine))?;
     Some(node.into_iter().collect())
 }
 

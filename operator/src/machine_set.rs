@@ -5,7 +5,10 @@ use std::sync::Arc;
 
 use crds::Reason;
 use crds::names::{annotation, condition, label};
-use crds::{ClusterDeployment, Conditions, Host, HostPool, Machine, MachineSet, MachineSetStatus, PlaybookRun};
+use crds::{
+    ClusterDeployment, Conditions, FormerRef, Host, HostPool, KarmadaDeployment, Machine, MachineSet, MachineSetStatus,
+    PlaybookRun,
+};
 use jiff::Timestamp;
 use kube::ResourceExt;
 use kube::runtime::reflector::ObjectRef;
@@ -20,6 +23,7 @@ use crate::cache::{Decisive, IndexKey, refs};
 use crate::context::Context;
 use crate::controller::{self, beside};
 use crate::error::Error;
+use crate::former::Former;
 use crate::reconcile::{PlanOf, Reconcile, now};
 use crate::{execute, live};
 
@@ -35,7 +39,8 @@ pub fn spawn(ctx: &Arc<Context>, tasks: &mut JoinSet<()>) {
         let sets = names.iter().map(|name| beside(&*machine, name));
         sets.collect::<Vec<ObjectRef<MachineSet>>>()
     };
-    let (of_host, of_pool, of_deployment, decisive) = (ctx.clone(), ctx.clone(), ctx.clone(), Decisive::default());
+    let (of_host, of_pool, of_deployment, of_plane) = (ctx.clone(), ctx.clone(), ctx.clone(), ctx.clone());
+    let (decisive, of_planes) = (Decisive::default(), Decisive::default());
     let controller = controller::new(ctx, &cache.machine_sets)
         .watches_shared_stream(cache.machines.changes(), of_machine)
         .watches_shared_stream(cache.hosts.changes(), move |host: Arc<Host>| {
@@ -55,6 +60,13 @@ pub fn spawn(ctx: &Arc<Context>, tasks: &mut JoinSet<()>) {
             }
             let namespace = deployment.namespace().unwrap_or_default();
             controller::references(&of_deployment.cache.machine_sets.of_cluster(&namespace, &deployment.name_any()))
+        })
+        .watches_shared_stream(cache.karmada_deployments.changes(), move |plane: Arc<KarmadaDeployment>| {
+            if !of_planes.is_news(&of_plane.cache.karmada_deployments, &plane) {
+                return Vec::new();
+            }
+            let (namespace, name) = (plane.namespace().unwrap_or_default(), plane.name_any());
+            controller::references(&of_plane.cache.machine_sets.formed_by(&namespace, FormerRef::plane(&name)))
         });
     tasks.spawn(controller::run::<Observation>(ctx.clone(), controller));
 }
@@ -63,7 +75,7 @@ pub fn spawn(ctx: &Arc<Context>, tasks: &mut JoinSet<()>) {
 pub(crate) struct Observation {
     now: Timestamp,
     set: Arc<MachineSet>,
-    deployment: Option<Arc<ClusterDeployment>>,
+    former: Option<Former>,
     machines: Vec<Arc<Machine>>,
     hosts: Vec<Arc<Host>>,
     has_pool: bool,
@@ -82,15 +94,15 @@ impl Reconcile for Observation {
 
     async fn observe(ctx: &Context, set: Arc<MachineSet>) -> Result<Option<Self>, Error> {
         let namespace = set.namespace().unwrap_or_default();
-        let (cache, cluster) = (&ctx.cache, &set.spec.cluster_name);
+        let (cache, former) = (&ctx.cache, set.spec.former());
         Ok(Some(Self {
             now: now(),
-            deployment: cache.cluster_deployments.get(&namespace, cluster),
+            former: Former::cached(cache, &namespace, former),
             hosts: cache.hosts.list(&namespace, |_| true),
             has_pool: selector_of_set(&set)
                 .is_none_or(|selector| cache.host_pools.get(&namespace, &pool_name(&selector)).is_some()),
-            runs: cache.runs.of_cluster(&namespace, cluster),
-            machines: cache.machines.of_cluster(&namespace, cluster),
+            runs: cache.runs.formed_by(&namespace, former),
+            machines: cache.machines.formed_by(&namespace, former),
             set,
         }))
     }
@@ -103,7 +115,7 @@ impl Reconcile for Observation {
         plan::machine_set::plan(&Observed {
             now: self.now,
             set: &self.set,
-            formed: self.deployment.as_deref().map(Into::into),
+            formed: self.former.as_ref().map(Former::formed),
             machines: &refs(&self.machines),
             hosts: &refs(&self.hosts),
             has_pool: self.has_pool,
@@ -123,20 +135,21 @@ impl Reconcile for Observation {
     }
 
     async fn refresh(mut self, ctx: &Context, plan: &PlanOf<Self>) -> Result<Option<Self>, Error> {
-        let (namespace, cluster) = (self.namespace(), self.set.spec.cluster_name.clone());
+        let namespace = self.namespace();
         let Some(set) = live::get::<MachineSet>(ctx, &namespace, &self.set.name_any()).await? else {
             return Ok(None);
         };
         self.set = Arc::new(set);
-        self.machines = live::machines(ctx, &namespace, &cluster).await?;
+        let former = self.set.spec.former();
+        self.machines = live::machines_of(ctx, &namespace, former).await?;
         let any = |wanted: fn(&Action) -> bool| plan.actions.iter().any(wanted);
         // A join that has begun anew since is not given up.
         if any(|action| matches!(action, Action::QuarantineHost { .. })) {
-            self.runs = live::runs(ctx, &namespace, &cluster).await?;
+            self.runs = live::runs_of(ctx, &namespace, former).await?;
         }
         // Whether a healthy machine may go is said there.
         if any(|action| matches!(action, Action::DeleteMachine(_))) {
-            self.deployment = live::get(ctx, &namespace, &cluster).await?.map(Arc::new);
+            self.former = Former::live(ctx, &namespace, former).await?;
         }
         Ok(Some(self))
     }

@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use crds::names::label;
 use crds::playbook_run::RunPhase;
-use crds::{PlaybookRun, PlaybookRunStatus};
+use crds::{FormerRef, PlaybookRun, PlaybookRunStatus};
 use kube::ResourceExt;
 use kube::runtime::reflector::ObjectRef;
 use plan::playbook_run::{Action, playbook_run};
@@ -30,13 +30,19 @@ pub(crate) use observe::Observation;
 
 /// Starts the controller.
 pub fn spawn(ctx: &Arc<Context>, tasks: &mut JoinSet<()>) {
-    let of_deployment = ctx.clone();
+    let (of_deployment, of_plane) = (ctx.clone(), ctx.clone());
     let controller = controller::new(ctx, &ctx.cache.runs)
         .watches_shared_stream(ctx.cache.jobs.changes(), |job| run_of(&*job))
         .watches_shared_stream(ctx.cache.pods.changes(), |pod| run_of(&*pod))
         .watches_shared_stream(ctx.cache.cluster_deployments.changes(), move |deployment| {
             let (runs, namespace) = (&of_deployment.cache.runs, deployment.namespace().unwrap_or_default());
             let mut concerned = runs.of_cluster(&namespace, &deployment.name_any());
+            concerned.retain(|run| !is_over(run));
+            controller::references(&concerned)
+        })
+        .watches_shared_stream(ctx.cache.karmada_deployments.changes(), move |plane| {
+            let (namespace, name) = (plane.namespace().unwrap_or_default(), plane.name_any());
+            let mut concerned = of_plane.cache.runs.formed_by(&namespace, FormerRef::plane(&name));
             concerned.retain(|run| !is_over(run));
             controller::references(&concerned)
         });

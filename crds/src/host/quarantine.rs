@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::step::Role;
+use crate::{ClusterKind, FormerRef};
 
 /// Why a Host is kept out of the pool.
 #[derive(Serialize, Deserialize, Clone, Debug, PartialEq, Eq, KubeSchema)]
@@ -31,6 +32,9 @@ pub struct Quarantine {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 63))]
     pub cluster_name: Option<String>,
+    /// The kind of the object that `clusterName` names. Default `ClusterDeployment`.
+    #[serde(default, skip_serializing_if = "ClusterKind::is_default")]
+    pub cluster_kind: ClusterKind,
     /// What it was there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub role: Option<Role>,
@@ -42,6 +46,13 @@ pub struct Quarantine {
     pub since: Time,
 }
 
+impl Quarantine {
+    /// Whose machine it was, where that is known.
+    pub fn former(&self) -> Option<FormerRef<'_>> {
+        Some(FormerRef { kind: self.cluster_kind, name: self.cluster_name.as_deref()? })
+    }
+}
+
 /// The claim under which a machine was given up. When it answers again, and its guard knows exactly this claim and none
 /// after it, what serves or speaks for the cluster there is stopped and disabled; no data is deleted.
 #[derive(Serialize, Deserialize, Clone, Debug, PartialEq, Eq, JsonSchema)]
@@ -50,7 +61,7 @@ pub struct QuarantineFence {
     /// The Host's `claimEpoch` then.
     #[schemars(range(min = 0))]
     pub claim_epoch: i64,
-    /// UID of the ClusterDeployment that gave it up: no other cluster touches it.
+    /// UID of the object whose machine it was, and that gave it up: no other one touches it.
     #[serde(rename = "clusterUID")]
     #[schemars(length(min = 1, max = 64))]
     pub cluster_uid: String,

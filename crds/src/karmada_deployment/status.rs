@@ -6,6 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use super::members::SyncMode;
 use super::upgrade::KarmadaUpgradeStatus;
+use crate::cluster_deployment::{ForgottenMachine, ReplicaCounts};
+use crate::lock::Operation;
 use crate::references::LocalRef;
 
 /// How it stands with a plane.
@@ -51,6 +53,31 @@ pub struct KarmadaDeploymentStatus {
     /// How many members there are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub member_counts: Option<MemberCounts>,
+    /// With mode `Binary`: the machines of `binary.controlPlane`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub machines: Option<ReplicaCounts>,
+    /// With mode `Binary` and a dedicated etcd: the machines of `binary.etcd`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub etcd_machines: Option<ReplicaCounts>,
+    /// With mode `Binary`: when the first run on its machines, which begins its etcd, had succeeded. From then on
+    /// machines join, nothing is begun anew.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_installed_at: Option<Time>,
+    /// The lock: the runs that hold the plane's machines.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 64), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["run"]))]
+    pub operations: Vec<Operation>,
+    /// The highest token given out. Absent: not known (the status is new, or was lost); nothing starts on its machines
+    /// until it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_token: Option<i64>,
+    /// `lastToken` when the lock was opened for a plane that held no machine yet. Absent: 0 is assumed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub initial_token: Option<i64>,
+    /// Machines that were removed without reaching them, until no member of etcd stands for them any more; at most 100.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 100), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["uid"]))]
+    pub forgotten: Vec<ForgottenMachine>,
     /// `Ready`, `EtcdReady`, `APIServerReady`, `ComponentsReady`, `MembersReady`, `UpToDate`; `BackedUp` where an
     /// EtcdBackupSchedule is for the plane; `Deleting` while it is so.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -7,6 +7,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 use schemars::{JsonSchema, Schema, schema_for};
 use serde_json::Value;
 
+use crate::ClusterKind;
 use crate::addon::{AddonDeletionPolicy, ConflictPolicy};
 use crate::backup_storage::ServerSideAlgorithm;
 use crate::cluster_deployment::{
@@ -45,6 +46,7 @@ pub(super) fn all() -> Vec<Meanings> {
         meanings::<BackupDeletionPolicy>(),
         meanings::<BackupPhase>(),
         meanings::<VerifyMethod>(),
+        meanings::<ClusterKind>(),
         meanings::<ConflictPolicy>(),
         meanings::<ContainerRuntimeName>(),
         meanings::<CpuManagerPolicy>(),

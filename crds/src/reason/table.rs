@@ -896,6 +896,9 @@ reasons! {
     MembersChanged Warning [COMPLETE FAILED]
         "etcd has other members than those that the backup was laid ready on."
         "Make a new EtcdRestore.";
+    ModeUnsupported Warning [READY UP_TO_DATE]
+        "A Karmada control plane is wanted on machines, which this operator does not make yet."
+        "Use `spec.mode: Containers`, or an operator that makes it.";
     MountFailed Warning [COMPLETE]
         "A volume of the executor's Pod cannot be mounted."
         "See the message.";
@@ -1121,6 +1124,9 @@ reasons! {
     PackageNotFound Warning []
         "A package is not to be had on the machine."
         "Look at its package sources, or at the bundle.";
+    PartUnhealthy Warning [READY]
+        "A component of a Karmada control plane does not work on the machine."
+        "See the message; look at its unit there: `systemctl status`, `journalctl -u`.";
     PassedOver Warning [HOOKS_PLAYED]
         "Hooks were not played on a machine that leaves."
         "See the message.";

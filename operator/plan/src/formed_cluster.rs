@@ -1,9 +1,9 @@
 //! The object that forms a cluster out of machines, as far as others decide by it who make its Machines, claim Hosts
 //! for them, write to its Nodes, and take its control planes and members of etcd away.
 
-use crds::ClusterDeployment;
 use crds::cluster_deployment::ForgottenMachine;
 use crds::step::Role;
+use crds::{ClusterDeployment, ClusterKind, FormerRef};
 use jiff::Timestamp;
 
 use crate::attempts::HasTerms;
@@ -11,6 +11,8 @@ use crate::attempts::HasTerms;
 /// What is known of it.
 #[derive(Clone, Copy, Debug)]
 pub struct FormedCluster<'a> {
+    /// Its kind.
+    pub kind: ClusterKind,
     /// Its name, which is that of the cluster.
     pub name: &'a str,
     /// Its UID, by which its machines know it. Empty: the API server has not given it one.
@@ -65,7 +67,12 @@ pub enum Standstill {
     NotBelieved,
 }
 
-impl FormedCluster<'_> {
+impl<'a> FormedCluster<'a> {
+    /// By which its Machines, sets and runs name it.
+    pub fn former(&self) -> FormerRef<'a> {
+        FormerRef { kind: self.kind, name: self.name }
+    }
+
     /// Whether a machine of this role is a Node of it.
     pub fn is_node(&self, role: Role) -> bool {
         self.has_nodes && role != Role::Etcd
@@ -77,6 +84,12 @@ impl FormedCluster<'_> {
         let is_compared = |resumed_at| self.compared_since.is_some_and(|compared| compared >= resumed_at);
         resumed_at.is_none_or(is_compared) && !self.is_contradicted
     }
+}
+
+/// Whether a machine of this role is, or becomes, a Node of a cluster of this kind, whatever is there of that.
+pub(crate) fn is_node(kind: ClusterKind, role: Role, cluster: Option<FormedCluster<'_>>) -> bool {
+    let usually = kind == ClusterKind::ClusterDeployment && role != Role::Etcd;
+    cluster.map_or(usually, |cluster| cluster.is_node(role))
 }
 
 /// Why nothing is begun with the machines of a cluster that this forms, if anything does.
@@ -92,6 +105,7 @@ pub fn standstill(cluster: Option<FormedCluster<'_>>, resumed_at: Option<Timesta
 
 #[cfg(test)]
 pub(crate) mod fixtures {
+    use crds::ClusterKind;
     use crds::step::Role;
 
     use super::FormedCluster;
@@ -109,6 +123,7 @@ pub(crate) mod fixtures {
 
     /// A cluster of three stacked control planes that stands, and that no ClusterDeployment forms.
     pub(crate) const PLANE: FormedCluster<'static> = FormedCluster {
+        kind: ClusterKind::ClusterDeployment,
         name: "plane",
         uid: "plane-uid",
         created_at: None,

@@ -12,6 +12,7 @@ mod host;
 mod identity;
 pub(crate) mod manifests;
 mod observed;
+mod plane;
 mod private_key;
 mod problem;
 mod registries;
@@ -37,7 +38,8 @@ pub use credential::{Credentials, classify};
 pub use etcd_client::{etcd_client_digest, etcd_client_files, etcd_client_values};
 pub use host::{FirstKey, address_in_cluster, host_inputs};
 pub use identity::identity;
-pub use observed::{BackupSeen, ClusterSeen, InputsObserved, PlaneSeen, RestoreSeen};
+use observed::Formed;
+pub use observed::{BackupSeen, ClusterSeen, InputsObserved, PlaneMachines, PlaneSeen, RestoreSeen};
 pub use problem::InputsProblem;
 pub use registries::{
     Registries, RegistryLogin, RegistrySeen, digests as registry_digests, login_key, registry_ca, registry_login,
@@ -98,8 +100,9 @@ pub fn build(observed: &InputsObserved<'_>) -> Result<RunInputs, InputsProblem> 
     if let Some(problem) = refused(run) {
         return Err(problem);
     }
-    let fences = fence::check(run, observed.cluster, observed.hosts)?;
-    let machines = if fences { BTreeMap::new() } else { machines(observed)? };
+    let formed = observed.formed();
+    let fences = fence::check(run, formed, observed.hosts)?;
+    let machines = if fences { BTreeMap::new() } else { machines(run, formed)? };
     holders::check(run, &machines, observed.hosts)?;
     resets::check(run, &machines)?;
     let first_key = first_key(run.spec.intent);
@@ -112,18 +115,27 @@ pub fn build(observed: &InputsObserved<'_>) -> Result<RunInputs, InputsProblem> 
         if fences {
             inputs.identity = host.spec.identity.clone();
         }
-        if let (Some(machine), Some(cluster)) = (machines.get(name.as_str()), observed.cluster) {
-            host::place(&mut inputs, host, machine, cluster.deployment)?;
+        match (machines.get(name.as_str()), formed) {
+            (Some(machine), Some(Formed::Cluster(cluster))) => {
+                host::place(&mut inputs, host, machine, cluster.deployment)?;
+            }
+            (Some(machine), Some(Formed::Plane(plane))) => plane::place(&mut inputs, host, machine, plane)?,
+            (None, _) | (_, None) => {}
         }
         hosts.insert(name.clone(), inputs);
     }
-    let mut vars = match observed.cluster {
-        // Without a machine nothing is played that could read them.
-        Some(cluster) if !run.spec.hosts.is_empty() => variables::of_cluster(cluster, observed.hosts, run)?,
-        Some(_) | None => BTreeMap::new(),
+    // Without a machine nothing is played that could read them.
+    let mut vars = match formed.filter(|_| !run.spec.hosts.is_empty()) {
+        Some(Formed::Cluster(cluster)) => variables::of_cluster(cluster, observed.hosts, run)?,
+        Some(Formed::Plane(plane)) => plane::variables(plane, observed.hosts, run)?,
+        None => BTreeMap::new(),
+    };
+    let own = match formed {
+        Some(Formed::Plane(_)) => plane::give(run, &mut hosts)?,
+        Some(Formed::Cluster(_)) | None => run.spec.vars.clone(),
     };
     vars.extend(same_on_all_hosts::take(&mut hosts));
-    vars.extend(run.spec.vars.clone());
+    vars.extend(own);
     Ok(RunInputs {
         namespace: run.namespace().to_owned(),
         run: run.name().to_owned(),
@@ -140,12 +152,15 @@ pub fn build(observed: &InputsObserved<'_>) -> Result<RunInputs, InputsProblem> 
 }
 
 /// The Machines of the run's Hosts, by the Hosts' names.
-fn machines<'a>(observed: &'a InputsObserved<'a>) -> Result<BTreeMap<&'a str, &'a Machine>, InputsProblem> {
-    match (observed.cluster, &observed.run.spec.cluster_name) {
-        (Some(cluster), _) => host::machines_of(observed.run, cluster),
+fn machines<'a>(
+    run: &PlaybookRun,
+    formed: Option<Formed<'a>>,
+) -> Result<BTreeMap<&'a str, &'a Machine>, InputsProblem> {
+    match (formed, run.spec.former()) {
+        (Some(formed), _) => host::machines_of(run, formed.machines()),
         (None, None) => Ok(BTreeMap::new()),
-        (None, Some(name)) => {
-            let message = format!("ClusterDeployment {name} is not there: make it, or delete this run");
+        (None, Some(former)) => {
+            let message = format!("{former} is not there: make it, or delete this run");
             Err(InputsProblem::waits(Reason::ClusterNotFound, message))
         }
     }
@@ -192,6 +207,10 @@ pub struct SecretsNeeded {
     pub registry_logins: Vec<String>,
     /// What a backup is fetched and decrypted with, and the cluster's keys, which it must have.
     pub staging: bool,
+    /// The authority of a plane, by which it is known at its endpoint.
+    pub authority: bool,
+    /// The files of the part that a run brings to machines of a plane.
+    pub karmada_part: bool,
     /// What a backup is made with: a client's certificate of etcd, the keys of the storage, and what is stored beside
     /// the snapshot.
     pub backup: bool,
@@ -247,6 +266,8 @@ pub fn secrets_needed(model: &RunInputs) -> SecretsNeeded {
             .flat_map(|(_, group)| hosts_in(group))
             .collect(),
         apiserver_client: control_plane && !is_external,
+        authority: plane::is_of_plane(&model.vars) && has(Step::LoadBalancer),
+        karmada_part: has(Step::KarmadaService),
         backup: false,
         staging,
         artifacts_login: login(model),

@@ -10,6 +10,7 @@ mod deletion;
 mod endpoint;
 mod estimators;
 mod files;
+mod formed_cluster;
 mod host_seen;
 mod leaves;
 pub mod machines;

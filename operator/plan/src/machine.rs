@@ -8,6 +8,7 @@ pub mod leaving;
 mod member;
 mod node;
 mod observed;
+mod parts;
 mod remediation;
 mod retry;
 mod status;

@@ -149,6 +149,7 @@ pub(crate) fn machine_spec(set: &MachineSet, version: Option<KubernetesVersion>)
     let template = &set.spec.template;
     MachineSpec {
         cluster_name: set.spec.cluster_name.clone(),
+        cluster_kind: set.spec.cluster_kind,
         role: set.spec.role,
         host_ref: None,
         host_selector: template.host_selector.clone(),

@@ -76,8 +76,8 @@ fn held<'a>(observed: &Observed<'a>) -> Vec<&'a Machine> {
 }
 
 fn repair_of<'a>(observed: &Observed<'a>, machine: &Machine) -> Option<&'a Repair> {
-    let cluster = Some(&machine.spec.cluster_name);
-    let deployment = observed.deployments.iter().find(|deployment| deployment.metadata.name.as_ref() == cluster)?;
+    let cluster = machine.spec.former().deployment()?;
+    let deployment = observed.deployments.iter().find(|deployment| deployment.name() == cluster)?;
     let repairs = &deployment.status.as_ref()?.repairs;
     repairs.iter().find(|repair| Some(&repair.machine) == machine.metadata.name.as_ref())
 }

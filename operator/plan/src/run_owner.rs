@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crds::names::{annotation, label};
 use crds::playbook_run::PlaybookRunSpec;
 use crds::step::{Intent, Step};
-use crds::{ObjectExt, PlaybookRun};
+use crds::{ClusterKind, ObjectExt, PlaybookRun};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 
 use crate::naming;
@@ -26,13 +26,16 @@ pub struct RunOwner {
     pub namespace: String,
     /// Its UID: an object of the same name that is made later has runs of its own.
     pub uid: String,
+    /// What kind of cluster it forms.
+    pub kind: ClusterKind,
     reference: Option<OwnerReference>,
 }
 
 impl RunOwner {
     /// The object as the owner of runs, given with the reference by which they are deleted with it.
-    pub fn new(object: &impl ObjectExt, reference: Option<OwnerReference>) -> Self {
+    pub fn new(object: &impl ObjectExt, kind: ClusterKind, reference: Option<OwnerReference>) -> Self {
         Self {
+            kind,
             name: object.name().to_owned(),
             namespace: object.namespace().to_owned(),
             uid: object.uid().to_owned(),
@@ -49,6 +52,7 @@ impl RunOwner {
     pub fn run(&self, name: &str, intent: Intent, steps: Vec<Step>, hosts: Vec<String>, attempt: i32) -> PlaybookRun {
         let spec = PlaybookRunSpec {
             cluster_name: Some(self.name.clone()),
+            cluster_kind: self.kind,
             timeout_seconds: TIMEOUT_SECONDS,
             ..PlaybookRunSpec::new(intent, steps, hosts)
         };
@@ -82,9 +86,9 @@ impl RunOwner {
 
 #[cfg(test)]
 mod tests {
-    use crds::ObjectExt;
     use crds::references::controller_ref;
     use crds::step::{Intent, Step};
+    use crds::{ClusterKind, FormerRef, ObjectExt};
     use k8s_openapi::api::core::v1::ConfigMap;
     use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
@@ -98,7 +102,7 @@ mod tests {
             ..ObjectMeta::default()
         };
         let object = ConfigMap { metadata, ..ConfigMap::default() };
-        RunOwner::new(&object, controller_ref(&object))
+        RunOwner::new(&object, ClusterKind::KarmadaDeployment, controller_ref(&object))
     }
 
     #[test]
@@ -108,7 +112,7 @@ mod tests {
         let references = run.metadata.owner_references.clone().unwrap();
         assert_eq!((references[0].kind.as_str(), references[0].uid.as_str()), ("ConfigMap", "uid-1"));
         assert!(ours.owns(&run.metadata) && !other.owns(&run.metadata));
-        assert_eq!((run.namespace(), run.spec.cluster_name.as_deref()), ("fleet", Some("plane")));
+        assert_eq!((run.namespace(), run.spec.former()), ("fleet", Some(FormerRef::plane("plane"))));
         assert_eq!(run.annotation("clusterwright.dev/attempt"), Some("3"));
     }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use crds::PlaybookRun;
 use crds::names::annotation;
+use crds::playbook_run::KarmadaPart;
 use crds::step::{Intent, Step};
 use serde_json::Value;
 
@@ -52,6 +53,8 @@ pub(crate) struct RunRequest<'r, 'a> {
     pub name_of: Option<Vec<String>>,
     /// Variables that it has before those of its cluster.
     pub vars: BTreeMap<String, Value>,
+    /// The part of a Karmada control plane that it brings, where it brings one.
+    pub karmada: Option<KarmadaPart>,
     /// What it rolls out, where such runs differ from others by that.
     pub rolls_out: Option<String>,
 }
@@ -59,7 +62,7 @@ pub(crate) struct RunRequest<'r, 'a> {
 impl<'r, 'a> RunRequest<'r, 'a> {
     /// These steps, on these machines.
     pub fn new(intent: Intent, steps: Vec<Step>, targets: &'r [Target<'a>], attempt: Attempt) -> Self {
-        Self { intent, steps, targets, attempt, name_of: None, vars: BTreeMap::new(), rolls_out: None }
+        Self { intent, steps, targets, attempt, name_of: None, vars: BTreeMap::new(), karmada: None, rolls_out: None }
     }
 
     /// The run.
@@ -82,6 +85,7 @@ impl<'r, 'a> RunRequest<'r, 'a> {
         let mut run = asker.owner.run(&name, intent, self.steps, hosts, attempt.number);
         run.spec.resume = attempt.resume;
         run.spec.vars.extend(self.vars);
+        run.spec.karmada = self.karmada;
         let annotations = run.metadata.annotations.get_or_insert_default();
         annotations.extend([
             (annotation::MACHINES.to_owned(), serde_json::to_string(&targets).unwrap_or_default()),
@@ -99,7 +103,7 @@ mod tests {
 
     use crds::references::controller_ref;
     use crds::step::{Intent, Step};
-    use crds::{Host, Machine, ObjectExt};
+    use crds::{ClusterKind, Host, Machine, ObjectExt};
     use k8s_openapi::api::core::v1::ConfigMap;
     use serde_json::json;
 
@@ -112,7 +116,7 @@ mod tests {
     fn a_run_of_whatever_object_remembers_its_machines_and_what_was_wanted_of_them() {
         let object: ConfigMap =
             serde_yaml::from_str("{metadata: {name: plane, namespace: fleet, uid: plane-uid}}").unwrap();
-        let owner = RunOwner::new(&object, controller_ref(&object));
+        let owner = RunOwner::new(&object, ClusterKind::KarmadaDeployment, controller_ref(&object));
         let machine: Machine = serde_yaml::from_str(
             "{apiVersion: clusterwright.dev/v1alpha1, kind: Machine, metadata: {name: m, namespace: fleet, uid: m-uid}, spec: {clusterName: plane, role: control-plane, hostRef: {name: h}}}",
         )

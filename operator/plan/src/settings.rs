@@ -6,6 +6,7 @@ mod contents;
 mod differences;
 mod digest;
 mod done;
+mod karmada;
 mod parts;
 mod wanted;
 
@@ -131,6 +132,7 @@ pub fn applied(machine: &Machine, host: &str, runs: &[&PlaybookRun]) -> Option<A
         if how_done(run, host, Step::LoadBalancer) == Some(Done::Played) {
             applied.load_balancer_backends = run.spec.vars.get(BACKENDS).map(digest);
         }
+        karmada::bring(&mut applied.parts, run, host);
         authorities::bring(&mut applied.authorities, machine, run, host);
         applied.token = token;
     }

@@ -71,8 +71,8 @@ impl Undecodable {
             "MachineRequest" | "HostPool" => false,
             // They change what is on a cluster, and nothing of the cluster itself.
             "Addon" | "ClusterAddon" => false,
-            // A member leaves it before its cluster is deleted.
-            "KarmadaDeployment" => may_have_member(&self.object["status"]["members"], cluster),
+            // It may form it; and a member leaves it before its cluster is deleted.
+            "KarmadaDeployment" => self.name == cluster || may_have_member(&self.object["status"]["members"], cluster),
             // While one is under way, nothing else is.
             "EtcdRestore" => is_or_unreadable(&spec["clusterName"], cluster),
             _ => true,
@@ -229,6 +229,7 @@ mod tests {
             &["b"],
         );
         check("KarmadaDeployment", "k", "{spec: {}}", &[]);
+        check("KarmadaDeployment", "a", "{spec: {}}", &["a"]);
         check("KarmadaDeployment", "k", "{status: {members: 7}}", &["a", "b"]);
         check("Unheard", "x", "{}", &["a", "b"]);
     }

@@ -1,37 +1,63 @@
-//! Changes of ClusterDeployments that others decide by. While a run works, its cluster's status is written every
+//! Changes of what forms a cluster that others decide by. While a run works, its cluster's status is written every
 //! second: that wakes none of the cluster's Machines.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use crds::{ClusterDeployment, ObjectExt};
+use crds::{ClusterDeployment, KarmadaDeployment, KarmadaDeploymentStatus, ObjectExt};
 use parking_lot::Mutex;
 use plan::lifecycle::without_progress;
+use serde::Serialize;
 
-use super::Watched;
+use super::{Kind, Watched};
 
-/// What was seen of each ClusterDeployment last, by namespace and name.
+/// A kind whose objects form clusters.
+pub(crate) trait Forms: Kind {
+    /// The object without what nobody else decides by.
+    fn decided_by(&self) -> impl Serialize;
+}
+
+impl Forms for ClusterDeployment {
+    fn decided_by(&self) -> impl Serialize {
+        without_progress(self)
+    }
+}
+
+impl Forms for KarmadaDeployment {
+    fn decided_by(&self) -> impl Serialize {
+        let mut plane = self.clone();
+        (plane.metadata.resource_version, plane.metadata.managed_fields) = (None, None);
+        plane.status = plane.status.map(|status| KarmadaDeploymentStatus {
+            first_installed_at: status.first_installed_at,
+            forgotten: status.forgotten,
+            ..KarmadaDeploymentStatus::default()
+        });
+        plane
+    }
+}
+
+/// What was seen of each object of a kind last, by namespace and name.
 #[derive(Default)]
 pub(crate) struct Decisive(Mutex<HashMap<(String, String), u64>>);
 
 impl Decisive {
     /// Whether there is something new to decide by: one that is gone always is.
-    pub fn is_news(&self, cache: &Watched<ClusterDeployment>, deployment: &ClusterDeployment) -> bool {
-        let key = (deployment.namespace().to_owned(), deployment.name().to_owned());
+    pub fn is_news<K: Forms>(&self, cache: &Watched<K>, object: &K) -> bool {
+        let key = (object.namespace().to_owned(), object.name().to_owned());
         if cache.get(&key.0, &key.1).is_none() {
             self.0.lock().remove(&key);
             return true;
         }
-        let digest = digest(deployment);
+        let digest = digest(object);
         self.0.lock().insert(key, digest) != Some(digest)
     }
 }
 
-fn digest(deployment: &ClusterDeployment) -> u64 {
+fn digest<K: Forms>(object: &K) -> u64 {
     let mut hasher = DefaultHasher::new();
     // What cannot be written is never the same as before.
-    let text = serde_json::to_string(&without_progress(deployment));
-    text.unwrap_or_else(|_| deployment.metadata.resource_version.clone().unwrap_or_default()).hash(&mut hasher);
+    let text = serde_json::to_string(&object.decided_by());
+    text.unwrap_or_else(|_| object.meta().resource_version.clone().unwrap_or_default()).hash(&mut hasher);
     hasher.finish()
 }
 
@@ -39,7 +65,7 @@ fn digest(deployment: &ClusterDeployment) -> u64 {
 mod tests {
     use std::sync::Arc;
 
-    use crds::ClusterDeployment;
+    use crds::{ClusterDeployment, KarmadaDeployment};
     use serde_json::{Value, json};
 
     use super::{Decisive, Watched};
@@ -69,5 +95,27 @@ mod tests {
         assert!(is_news(&deployment(3, &json!({"message": "running", "installedAt": "2026-01-01T00:00:00Z"}))));
         cache.fill(Vec::new());
         assert!(is_news(&first) && is_news(&first), "it is gone");
+    }
+
+    #[test]
+    fn how_a_plane_is_is_no_news_to_its_machines_and_what_is_wanted_of_it_is() {
+        let plane = |replicas: i32, status: &Value| -> KarmadaDeployment {
+            let binary = json!({"controlPlane": {"replicas": replicas}, "artifacts": {"url": "https://b.example.com"}});
+            let crds = json!({"bundle": {"url": "https://b.example.com"}});
+            let object = json!({
+                "apiVersion": "clusterwright.dev/v1alpha1", "kind": "KarmadaDeployment",
+                "metadata": {"name": "k", "namespace": "fleet", "uid": "u"},
+                "spec": {"version": "1.18.2", "mode": "Binary", "binary": binary, "crds": crds}, "status": status,
+            });
+            serde_json::from_value(object).unwrap()
+        };
+        let (cache, decisive) = (Watched::new(&Arc::default()), Decisive::default());
+        let is_news = |plane: &KarmadaDeployment| decisive.is_news(&cache, plane);
+        let first = plane(1, &json!({"message": "waiting", "lastToken": 1}));
+        cache.fill(vec![first.clone()]);
+        assert!(is_news(&first) && !is_news(&first));
+        assert!(!is_news(&plane(1, &json!({"message": "running", "lastToken": 2}))));
+        assert!(is_news(&plane(1, &json!({"firstInstalledAt": "2026-01-01T00:00:00Z"}))));
+        assert!(is_news(&plane(3, &json!({"firstInstalledAt": "2026-01-01T00:00:00Z"}))));
     }
 }

@@ -105,7 +105,7 @@ fn place<K: Kind>(object: &K) -> (String, String) {
 mod tests {
     use std::sync::Arc;
 
-    use crds::Machine;
+    use crds::{FormerRef, Machine, MachineSet, PlaybookRun};
     use kube::ResourceExt;
     use proptest::prelude::*;
 
@@ -139,6 +139,26 @@ mod tests {
         assert_eq!(names(index.with("n", &a())), ["m1"]);
         assert_eq!(names(index.all("n")), ["m1", "m3"]);
         assert_eq!(names(index.everywhere()), ["m1", "m3", "m1"]);
+    }
+
+    #[test]
+    fn a_plane_and_a_cluster_of_one_name_do_not_find_each_others_machines_sets_and_runs() {
+        fn find<K: Kind>(kind: &str, spec: &str) {
+            let object = |name: &str, more: &str| -> Arc<K> {
+                let yaml = format!(
+                    "{{apiVersion: clusterwright.dev/v1alpha1, kind: {kind}, metadata: {{namespace: n, name: {name}}}, spec: {{clusterName: k1, {spec}{more}}}}}"
+                );
+                Arc::new(serde_yaml::from_str(&yaml).unwrap())
+            };
+            let mut index = Index::default();
+            index.replace([object("c", ""), object("p", ", clusterKind: KarmadaDeployment")]);
+            let found = |former: FormerRef<'_>| names(index.with("n", &former.into()));
+            assert_eq!(found(FormerRef::cluster("k1")), ["c"], "{kind}");
+            assert_eq!(found(FormerRef::plane("k1")), ["p"], "{kind}");
+        }
+        find::<Machine>("Machine", "role: control-plane");
+        find::<MachineSet>("MachineSet", "role: control-plane");
+        find::<PlaybookRun>("PlaybookRun", "intent: Install, steps: [prepare], hosts: [h1]");
     }
 
     proptest! {

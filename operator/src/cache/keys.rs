@@ -3,9 +3,9 @@
 
 use crds::names::{condition, label};
 use crds::{
-    Addon, BackupStorage, Cluster, ClusterAddon, ClusterDeployment, Conditions, EtcdBackup, EtcdBackupSchedule,
-    EtcdRestore, Host, HostPool, KarmadaDeployment, Machine, MachineRequest, MachineSet, PlaybookRun,
-    RemediationPolicy,
+    Addon, BackupStorage, Cluster, ClusterAddon, ClusterDeployment, ClusterKind, Conditions, EtcdBackup,
+    EtcdBackupSchedule, EtcdRestore, FormerRef, Host, HostPool, KarmadaDeployment, Machine, MachineRequest, MachineSet,
+    PlaybookRun, RemediationPolicy,
 };
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::Pod;
@@ -17,8 +17,10 @@ use plan::host::{is_double, is_probe};
 /// What several objects of a kind may have in common.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum IndexKey {
-    /// It is of the cluster of this name.
+    /// It is of the ClusterDeployment of this name.
     Cluster(String),
+    /// It is of the KarmadaDeployment of this name.
+    Plane(String),
     /// It is on the Host of this name, or works there.
     Host(String),
     /// The Machine of this UID holds it.
@@ -47,6 +49,16 @@ pub enum IndexKey {
     Probe,
 }
 
+impl From<FormerRef<'_>> for IndexKey {
+    fn from(former: FormerRef<'_>) -> Self {
+        let name = former.name.to_owned();
+        match former.kind {
+            ClusterKind::ClusterDeployment => Self::Cluster(name),
+            ClusterKind::KarmadaDeployment => Self::Plane(name),
+        }
+    }
+}
+
 /// A kind whose objects are looked up by keys.
 pub trait Indexed {
     /// The keys of an object. Each is an entry in the index: few, and none that every object has.
@@ -73,7 +85,7 @@ impl Indexed for Pod {
 
 impl Indexed for Machine {
     fn keys(&self) -> Vec<IndexKey> {
-        let cluster = IndexKey::Cluster(self.spec.cluster_name.clone());
+        let cluster = self.spec.former().into();
         let host = self.spec.host_ref.as_ref().map(|host| IndexKey::Host(host.name.clone()));
         [cluster].into_iter().chain(host).chain(is_looking(self).then_some(IndexKey::WaitsForHost)).collect()
     }
@@ -114,7 +126,7 @@ impl Indexed for MachineRequest {
 
 impl Indexed for MachineSet {
     fn keys(&self) -> Vec<IndexKey> {
-        let cluster = IndexKey::Cluster(self.spec.cluster_name.clone());
+        let cluster = self.spec.former().into();
         let lacks = self.condition(condition::HOSTS_AVAILABLE).is_some_and(|hosts| hosts.status == "False");
         [cluster].into_iter().chain(lacks.then_some(IndexKey::WaitsForHost)).collect()
     }
@@ -122,7 +134,7 @@ impl Indexed for MachineSet {
 
 impl Indexed for PlaybookRun {
     fn keys(&self) -> Vec<IndexKey> {
-        let cluster = self.spec.cluster_name.clone().map(IndexKey::Cluster);
+        let cluster = self.spec.former().map(IndexKey::from);
         let hosts = self.spec.hosts.iter().cloned().map(IndexKey::Host);
         let backup = self.spec.backup_ref.as_ref().filter(|_| cluster.is_none());
         let backup = backup.map(|backup| IndexKey::Backup(backup.name.clone()));

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crds::FormerRef;
 use futures::Stream;
 use futures::channel::mpsc::unbounded;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -70,9 +71,14 @@ impl<K: Kind> Watched<K> {
         self.index.read().with(namespace, key).cloned().collect()
     }
 
-    /// Those of a cluster, where the kind is looked up by that.
+    /// Those of a ClusterDeployment, where the kind is looked up by that.
     pub fn of_cluster(&self, namespace: &str, cluster: &str) -> Vec<Arc<K>> {
-        self.with(namespace, &IndexKey::Cluster(cluster.to_owned()))
+        self.formed_by(namespace, FormerRef::cluster(cluster))
+    }
+
+    /// Those of what an object forms, where the kind is looked up by that.
+    pub fn formed_by(&self, namespace: &str, former: FormerRef<'_>) -> Vec<Arc<K>> {
+        self.with(namespace, &former.into())
     }
 
     /// All of every namespace that is watched, in the order of their namespaces and names.

@@ -8,8 +8,8 @@ use crds::cluster_deployment::RecoveryStrategy;
 use crds::names::{self, annotation};
 use crds::references::LocalRef;
 use crds::{
-    Addon, Cluster, ClusterDeployment, ClusterDeploymentStatus, EtcdBackup, EtcdBackupSchedule, EtcdRestore, Host,
-    KarmadaDeployment, Machine, MachineSet, PlaybookRun, RemediationPolicy,
+    Addon, Cluster, ClusterDeployment, ClusterDeploymentStatus, EtcdBackup, EtcdBackupSchedule, EtcdRestore, FormerRef,
+    Host, KarmadaDeployment, Machine, MachineSet, PlaybookRun, RemediationPolicy,
 };
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Secret;
@@ -159,7 +159,7 @@ impl Observation {
                 continue;
             }
             let found = live::get::<PlaybookRun>(ctx, &namespace, &held.run).await?;
-            let found = found.filter(|run| run.spec.cluster_name.as_ref() == Some(&cluster));
+            let found = found.filter(|run| run.spec.former() == Some(FormerRef::cluster(&cluster)));
             self.belongings.runs.extend(found.map(Arc::new));
         }
         Ok(())
@@ -182,7 +182,7 @@ fn cached_belongings(ctx: &Context, deployment: &ClusterDeployment) -> Belonging
 fn namesakes(ctx: &Context, deployment: &ClusterDeployment) -> Vec<Arc<MachineSet>> {
     let namespace = deployment.namespace().unwrap_or_default();
     let named = deployment.set_names().into_iter().filter_map(|name| ctx.cache.machine_sets.get(&namespace, &name));
-    named.filter(|set| set.spec.cluster_name != deployment.name_any()).collect()
+    named.filter(|set| set.spec.former() != FormerRef::cluster(&deployment.name_any())).collect()
 }
 
 pub(super) async fn live_belongings(ctx: &Context, deployment: &ClusterDeployment) -> Result<Belongings, Error> {

@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use crds::{Addon, Cluster, ClusterAddon, ClusterDeployment, KarmadaDeployment, ObjectExt};
+use crds::{
+    Addon, Cluster, ClusterAddon, ClusterDeployment, Host, KarmadaDeployment, Machine, MachineSet, ObjectExt,
+    PlaybookRun,
+};
 use futures::{StreamExt, stream};
 use kube::runtime::Controller;
 
@@ -10,6 +13,7 @@ use super::members::news::ReadinessNews;
 use super::neighbours::{concerned, joined_by_labels, rivals};
 use crate::cluster_addon::news::News;
 use crate::context::Context;
+use crate::controller::beside;
 
 /// The controller that also looks when what a plane runs on, what it has made, or what its members depend on changes.
 /// Secrets are not watched: what is new in them is seen at the next look.
@@ -22,7 +26,7 @@ pub(super) fn on_changes(
     let contact = ctx.remote.changes().filter(|change| std::future::ready(change.node.is_none()));
     let contact = contact
         .flat_map(move |change| stream::iter(concerned(&of_change, &change.cluster.namespace, &change.cluster.name)));
-    on_neighbours(ctx, controller)
+    on_machines(ctx, on_neighbours(ctx, controller))
         .watches_shared_stream(ctx.cache.clusters.changes(), move |cluster: Arc<Cluster>| {
             let (namespace, name) = (cluster.namespace().to_owned(), cluster.name().to_owned());
             let is_there = of_cluster.cache.clusters.get(&namespace, &name).is_some();
@@ -36,6 +40,30 @@ pub(super) fn on_changes(
         })
         .reconcile_on(contact)
         .reconcile_on(ctx.following.changes())
+}
+
+/// What is of its machines, where it is on machines.
+fn on_machines(ctx: &Arc<Context>, controller: Controller<KarmadaDeployment>) -> Controller<KarmadaDeployment> {
+    let (cache, holder) = (&ctx.cache, ctx.clone());
+    let of_host = move |host: Arc<Host>| {
+        let Some(claim) = host.spec.claim_ref.as_ref() else {
+            // One that was given up may be back.
+            return Some(beside(&*host, host.spec.quarantine.as_ref()?.former()?.karmada_deployment()?));
+        };
+        let machine = holder.cache.machines.get(host.namespace(), &claim.name)?;
+        Some(beside(&*host, machine.spec.former().karmada_deployment()?))
+    };
+    controller
+        .watches_shared_stream(cache.machine_sets.changes(), |set: Arc<MachineSet>| {
+            Some(beside(&*set, set.spec.former().karmada_deployment()?))
+        })
+        .watches_shared_stream(cache.machines.changes(), |machine: Arc<Machine>| {
+            Some(beside(&*machine, machine.spec.former().karmada_deployment()?))
+        })
+        .watches_shared_stream(cache.hosts.changes(), of_host)
+        .watches_shared_stream(cache.runs.changes(), |run: Arc<PlaybookRun>| {
+            Some(beside(&*run, run.spec.former()?.karmada_deployment()?))
+        })
 }
 
 /// What says whether a cluster joins or leaves by itself.

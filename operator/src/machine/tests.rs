@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crds::{Cluster, ClusterDeployment, Host, Machine};
+use crds::{Cluster, ClusterDeployment, Host, KarmadaDeployment, Machine};
 use serde_json::{Value, json};
 
 use super::Observation;
@@ -160,4 +160,41 @@ async fn a_node_that_is_refused_or_changed_meanwhile_hides_nothing_of_its_machin
         with_node(&theirs, 1).await;
         assert_eq!(theirs.get("nodes//h1").unwrap()["metadata"]["labels"]["pool"], "fast", "{code}: it is tried again");
     }
+}
+
+#[tokio::test]
+async fn a_machine_of_a_plane_goes_by_its_plane_and_not_by_a_cluster_of_the_same_name() {
+    let api = world();
+    api.edit("clusterdeployments/fleet/a", |cluster| cluster["spec"]["paused"] = json!(true));
+    api.put("karmadadeployments", &format!("{{{GROUP}, kind: KarmadaDeployment, metadata: {{name: a, namespace: fleet}}, spec: {{version: 1.18.2, mode: Binary, binary: {{controlPlane: {{replicas: 1}}, artifacts: {{url: 'https://b.example.com'}}}}, crds: {{bundle: {{url: 'https://b.example.com'}}}}}}}}"));
+    api.put("machines", &format!("{{{GROUP}, kind: Machine, metadata: {{name: p1, namespace: fleet, finalizers: [clusterwright.dev/release-host]}}, spec: {{clusterName: a, clusterKind: KarmadaDeployment, role: control-plane}}}}"));
+    api.put(
+        "clusters",
+        &format!(
+            "{{{GROUP}, kind: Cluster, metadata: {{name: a, namespace: fleet}}, spec: {{kubeconfigRef: {{name: k}}}}}}"
+        ),
+    );
+    let ctx = api.context();
+    ctx.cache.cluster_deployments.fill(api.list::<ClusterDeployment>("clusterdeployments"));
+    ctx.cache.karmada_deployments.fill(api.list::<KarmadaDeployment>("karmadadeployments"));
+    ctx.cache.clusters.fill(api.list::<Cluster>("clusters"));
+    ctx.cache.machines.fill(api.list::<Machine>("machines"));
+    ctx.cache.hosts.fill(api.list::<Host>("hosts"));
+    for machine in api.list::<Machine>("machines") {
+        reconcile::<Observation>(ctx.clone(), Arc::new(machine)).await.unwrap();
+    }
+    let held = claims(&api);
+    assert_eq!(held.iter().flatten().collect::<Vec<_>>(), ["p1"], "that of the cluster, which is paused, takes none");
+    let message = |name: &str| api.get(name).unwrap()["status"]["message"].to_string();
+    assert!(message(MACHINE).contains("cluster a is paused"), "{}", message(MACHINE));
+    // Once it is part of its plane, it waits for no API of a Cluster of that name.
+    api.edit("machines/fleet/p1", |machine| {
+        machine["status"] = json!({ "provisionedAt": "2026-01-01T00:00:00Z" });
+    });
+    ctx.cache.machines.fill(api.list::<Machine>("machines"));
+    ctx.cache.hosts.fill(api.list::<Host>("hosts"));
+    let machine = api.list::<Machine>("machines").remove(0);
+    assert_eq!(machine.metadata.name.as_deref(), Some("p1"));
+    reconcile::<Observation>(ctx.clone(), Arc::new(machine)).await.unwrap();
+    assert_eq!(api.get("machines/fleet/p1").unwrap()["status"]["message"], json!("running"));
 }

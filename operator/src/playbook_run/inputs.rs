@@ -7,15 +7,15 @@ use crds::Reason;
 use crds::cluster_deployment::Artifacts;
 use crds::inputs::MODEL_FILE;
 use crds::references::LocalRef;
-use crds::{ClusterDeployment, Host, PlaybookRun};
+use crds::{ClusterDeployment, FormerRef, Host, KarmadaDeployment, PlaybookRun};
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::ResourceExt;
 use plan::configuration::files::FILES;
 use plan::hooks::Library;
 use plan::inputs::artifacts::{self, ArtifactsSeen};
 use plan::inputs::{
-    ClusterSeen, Credentials, InputsObserved, InputsProblem, Registries, build, classify, hosts_to_observe, lock_of,
-    registry_digests, secrets_needed,
+    ClusterSeen, Credentials, InputsObserved, InputsProblem, PlaneMachines, Registries, build, classify,
+    hosts_to_observe, lock_of, registry_digests, secrets_needed,
 };
 use plan::playbook_run::InputsSeen;
 use plan::rotation::Authorities;
@@ -27,18 +27,16 @@ use super::{backup, etcd_client, registries, restore, secrets};
 use crate::cluster_deployment::pki_owner;
 use crate::context::Context;
 use crate::error::{Error, ResultExt};
+use crate::former::Former;
+use crate::karmada_deployment::pki_owner as plane_pki_owner;
 use crate::{live, pki};
 
 /// Looks at the run's inputs: what is to be frozen, or was frozen just so before a pass was cut off.
-pub(super) async fn look(
-    ctx: &Context,
-    run: &PlaybookRun,
-    deployment: Option<&ClusterDeployment>,
-) -> Result<InputsSeen, Error> {
+pub(super) async fn look(ctx: &Context, run: &PlaybookRun, former: Option<&Former>) -> Result<InputsSeen, Error> {
     if let Some(problem) = taken(ctx, run).await? {
         return Ok(InputsSeen::Problem(problem));
     }
-    let built = gather(ctx, run, deployment).await?;
+    let built = gather(ctx, run, former).await?;
     let built = built.unwrap_or_else(InputsSeen::Problem);
     Ok(match (frozen(ctx, run).await?, built) {
         // Nothing is started from a text that somebody else may have put there.
@@ -59,9 +57,10 @@ async fn frozen(ctx: &Context, run: &PlaybookRun) -> Result<Option<String>, Erro
 async fn gather(
     ctx: &Context,
     run: &PlaybookRun,
-    deployment: Option<&ClusterDeployment>,
+    former: Option<&Former>,
 ) -> Result<Result<InputsSeen, InputsProblem>, Error> {
     let namespace = run.namespace().unwrap_or_default();
+    let deployment = former.and_then(Former::deployment);
     let of_cluster = run.spec.cluster_name.as_deref();
     let matters = |object: &Undecodable| {
         run.spec.hosts.contains(&object.name)
@@ -74,7 +73,15 @@ async fn gather(
         },
         None => None,
     };
-    let machines = cluster.as_ref().map(|cluster| cluster.machines.as_slice()).unwrap_or_default();
+    let plane = match former {
+        Some(Former::Plane(object)) => match plane_machines(ctx, run, object).await? {
+            Ok(plane) => plane,
+            Err(problem) => return Ok(Err(problem)),
+        },
+        Some(Former::Cluster(_)) | None => None,
+    };
+    let of_plane = plane.as_ref().map(|plane| plane.machines.as_slice());
+    let machines = cluster.as_ref().map(|cluster| cluster.machines.as_slice()).or(of_plane).unwrap_or_default();
     let hosts = hosts(ctx, &namespace, hosts_to_observe(run, machines, &BTreeMap::new()), matters).await?;
     let needed = hosts_to_observe(run, machines, &hosts);
     let credentials =
@@ -85,6 +92,7 @@ async fn gather(
     let observed = InputsObserved {
         run,
         cluster: cluster.as_ref(),
+        plane: plane.as_ref(),
         hosts: &hosts,
         credentials: &credentials,
         library: library.as_ref(),
@@ -195,6 +203,27 @@ async fn cluster_seen<'a>(
         })
     };
     Ok(seen())
+}
+
+/// A plane on machines; none: it says nothing of machines.
+async fn plane_machines<'a>(
+    ctx: &Context,
+    run: &PlaybookRun,
+    object: &'a KarmadaDeployment,
+) -> Result<Result<Option<PlaneMachines<'a>>, InputsProblem>, Error> {
+    let namespace = run.namespace().unwrap_or_default();
+    let Some(binary) = &object.spec.binary else { return Ok(Ok(None)) };
+    let machines = live::machines_of(ctx, &namespace, FormerRef::plane(&object.name_any())).await?;
+    let machines = machines.into_iter().map(Arc::unwrap_or_clone).collect();
+    if !run.spec.intent.spec().effect.needs_wanted() {
+        return Ok(Ok(Some(PlaneMachines { object, binary, machines, artifacts: ArtifactsSeen::default() })));
+    }
+    if pki::read(ctx, &plane_pki_owner(object)).await?.is_none() {
+        let message = plan::karmada_deployment::pki::missing(object);
+        return Ok(Err(InputsProblem::waits(Reason::PKIMissing, message)));
+    }
+    let artifacts = artifacts_seen(ctx, &namespace, &binary.artifacts).await?;
+    Ok(artifacts.map(|artifacts| Some(PlaneMachines { object, binary, machines, artifacts })))
 }
 
 /// The files that the configuration of a control plane refers to, by their keys.

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
+use crds::PlaybookRun;
 use crds::cluster_deployment::ExecutorPod;
 use crds::names::label;
-use crds::{ClusterDeployment, PlaybookRun};
 use jiff::Timestamp;
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{Event, Pod};
@@ -18,6 +18,7 @@ use super::{inputs, log};
 use crate::cache::IndexKey;
 use crate::context::Context;
 use crate::error::{Error, ResultExt};
+use crate::former::Former;
 use crate::live;
 use crate::owned::owned_by;
 use crate::reconcile::now;
@@ -138,24 +139,24 @@ async fn preparing(ctx: &Context, observed: &mut Observation) -> Result<(), Erro
     if holds || refused(&run).is_some() {
         return Ok(());
     }
-    let deployment = match &run.spec.cluster_name {
+    let former = match run.spec.former() {
         // From the API: its lock decides.
-        Some(cluster) => live::get(ctx, &run.namespace().unwrap_or_default(), cluster).await?,
+        Some(former) => Former::live(ctx, &run.namespace().unwrap_or_default(), former).await?,
         None => None,
     };
-    observed.image = image(ctx, deployment.as_ref());
-    let executor = deployment.as_ref().and_then(|deployment| deployment.spec.executor.as_ref());
+    observed.image = image(ctx, former.as_ref());
+    let executor = former.as_ref().and_then(Former::executor);
     observed.pod = executor.and_then(|executor| executor.pod.clone());
-    observed.grant = grant(&run, "ClusterDeployment", deployment.as_ref().map(ClusterDeployment::lock));
+    observed.grant = grant(&run, run.spec.cluster_kind.as_str(), former.as_ref().map(Former::lock));
     if matches!(observed.grant, Grant::Given { .. }) && observed.inputs == InputsSeen::NotLookedAt {
-        observed.inputs = inputs::look(ctx, &run, deployment.as_ref()).await?;
+        observed.inputs = inputs::look(ctx, &run, former.as_ref()).await?;
     }
     Ok(())
 }
 
 /// The image that is wanted for a cluster's executors.
-fn image(ctx: &Context, deployment: Option<&ClusterDeployment>) -> String {
-    let own = deployment.and_then(|deployment| deployment.spec.executor.as_ref()?.image.clone());
+fn image(ctx: &Context, former: Option<&Former>) -> String {
+    let own = former.and_then(|former| former.executor()?.image.clone());
     own.unwrap_or_else(|| ctx.settings.executor_image.clone())
 }
 
@@ -175,9 +176,9 @@ async fn working(ctx: &Context, observed: &mut Observation) -> Result<(), Error>
     let waits_long = created.is_some_and(|at| observed.now.as_second() - at.0.as_second() > USUAL_START_SECONDS);
     if !begun && waits_long {
         let namespace = observed.run.namespace().unwrap_or_default();
-        let cluster = observed.run.spec.cluster_name.as_deref();
-        let deployment = cluster.and_then(|name| ctx.cache.cluster_deployments.get(&namespace, name));
-        observed.image = image(ctx, deployment.as_deref());
+        let former = observed.run.spec.former();
+        let former = former.and_then(|former| Former::cached(&ctx.cache, &namespace, former));
+        observed.image = image(ctx, former.as_ref());
         observed.trouble = newest_warning(ctx, observed).await?;
     }
     Ok(())

@@ -1,10 +1,13 @@
 //! The run's Secret: the credentials of its Hosts, and the keys that its steps have a use for.
 
+mod plane;
+
 use std::collections::BTreeSet;
 
+use crds::cluster_deployment::Artifacts;
 use crds::inputs::{CredentialKind, HostInputs, RunInputs, secret_key};
 use crds::step::Intent;
-use crds::{ClusterDeployment, PlaybookRun};
+use crds::{ClusterDeployment, FormerRef, PlaybookRun};
 use jiff::Timestamp;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
@@ -20,6 +23,7 @@ use crate::cluster_deployment::pki_owner;
 use crate::context::Context;
 use crate::error::{Error, ResultExt, chain};
 use crate::execute;
+use crate::former::Former;
 use crate::live;
 use crate::pki::material::Data;
 use crate::pki::{self, Pki, PkiOwner, etcd::Member};
@@ -37,18 +41,22 @@ pub(super) async fn freeze(
         return Ok(());
     }
     let mut data = credentials(&api, model).await?;
-    let deployment = match run.spec.cluster_name.as_ref().filter(|_| *needs != SecretsNeeded::default()) {
-        Some(cluster) => live::get::<ClusterDeployment>(ctx, &namespace, cluster).await?,
+    let former = match run.spec.former().filter(|_| *needs != SecretsNeeded::default()) {
+        Some(former) => Former::live(ctx, &namespace, former).await?,
         None => None,
     };
-    if let Some(deployment) = &deployment {
-        data.extend(keys(ctx, run.spec.intent, deployment, needs).await?);
-        if needs.staging {
-            data.extend(restore::files(ctx, run, deployment).await?);
+    match &former {
+        Some(Former::Cluster(deployment)) => {
+            data.extend(keys(ctx, run.spec.intent, deployment, needs).await?);
+            if needs.staging {
+                data.extend(restore::files(ctx, run, deployment).await?);
+            }
         }
+        Some(Former::Plane(plane)) => data.extend(plane::files(ctx, plane, needs).await?),
+        None => {}
     }
-    if needs.backup && deployment.is_some() == run.spec.cluster_name.is_some() {
-        data.extend(backup::files(ctx, run, deployment.as_ref()).await?);
+    if needs.backup && former.is_some() == run.spec.cluster_name.is_some() {
+        data.extend(backup::files(ctx, run, former.as_ref().and_then(Former::deployment)).await?);
     }
     let secret = Secret {
         metadata: metadata(run, &name),
@@ -112,7 +120,10 @@ async fn keys(
         data.extend(of_cluster(ctx, (deployment, &owner), &pki, needs, now).await?);
     }
     if needs.artifacts_login {
-        data.extend(artifacts_login(ctx, deployment).await?);
+        data.extend(
+            artifacts_login(ctx, &deployment.namespace().unwrap_or_default(), deployment.spec.artifacts.as_ref())
+                .await?,
+        );
     }
     data.extend(registries::files(ctx, deployment, &needs.registry_logins).await?);
     for host in &needs.join_hosts {
@@ -150,10 +161,7 @@ async fn of_cluster(
         // In the place of etcd's own authority, which such a cluster has no use for.
         data.extend(etcd_client::files(ctx, deployment).await?);
     } else {
-        let member =
-            |(host, address): &(String, String)| Member { host: host.clone(), addresses: vec![address.clone()] };
-        let members: Vec<Member> = needs.etcd_members.iter().map(member).collect();
-        let certificates = pki::etcd::ensure(ctx, owner, pki, &members, now).await?;
+        let certificates = pki::etcd::ensure(ctx, owner, pki, &members(needs), now).await?;
         if needs.apiserver_client {
             data.extend(certificates.apiserver_files());
         }
@@ -165,13 +173,18 @@ async fn of_cluster(
     Ok(data)
 }
 
+/// The members of etcd, as their certificates name them.
+fn members(needs: &SecretsNeeded) -> Vec<Member> {
+    let member = |(host, address): &(String, String)| Member { host: host.clone(), addresses: vec![address.clone()] };
+    needs.etcd_members.iter().map(member).collect()
+}
+
 /// The login of the artifact source, under names of its own.
-async fn artifacts_login(ctx: &Context, deployment: &ClusterDeployment) -> Result<Data, Error> {
-    let source = deployment.spec.artifacts.as_ref();
+async fn artifacts_login(ctx: &Context, namespace: &str, source: Option<&Artifacts>) -> Result<Data, Error> {
     let Some(reference) = source.and_then(|source| source.credentials_ref.as_ref()) else {
         return Ok(Data::new());
     };
-    let api: Api<Secret> = Api::namespaced(ctx.client.clone(), &deployment.namespace().unwrap_or_default());
+    let api: Api<Secret> = Api::namespaced(ctx.client.clone(), namespace);
     let name = &reference.name;
     let secret = api.get(name).await.doing(|| format!("read Secret {name}"))?;
     let login = artifacts::login_of(artifacts::CREDENTIALS, name, Some(&secret))
@@ -185,7 +198,7 @@ async fn artifacts_login(ctx: &Context, deployment: &ClusterDeployment) -> Resul
 /// Takes back the tokens of a run that is over, where its cluster answers; elsewhere they end by themselves.
 pub(super) async fn revoke_tokens(ctx: &Context, run: &PlaybookRun) -> Result<(), Error> {
     let namespace = run.namespace().unwrap_or_default();
-    let cluster = run.spec.cluster_name.as_deref();
+    let cluster = run.spec.former().and_then(FormerRef::deployment);
     let Some(client) = cluster.and_then(|cluster| ctx.remote.client(&namespace, cluster)) else {
         return Ok(());
     };

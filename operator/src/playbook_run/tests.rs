@@ -23,6 +23,7 @@ mod external_etcd;
 mod faults;
 mod frozen;
 mod plane_backup;
+mod plane_run;
 mod registries;
 
 /// A cluster of one machine, and a run on it that holds the lock.

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use e2e::api_server::ApiServer;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{Admitted, check, check_changes, machine, machine_set, refused, refused_at, with};
 
@@ -58,5 +58,39 @@ async fn capacity_is_asked_for_in_whole_numbers() -> Result<()> {
         (0, "memory", machine_set("s"), memory, json!([1, 65536]), Admitted),
         (0, "no memory", machine_set("s"), memory, json!([0]), refused("greater than or equal to 1")),
         (0, "a text", machine_set("s"), memory, json!(["4Gi"]), refused("must be of type integer")),
+    ]).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[rustfmt::skip]
+async fn a_machine_of_a_plane_is_no_node() -> Result<()> {
+    let server = ApiServer::shared().await?;
+    let plane = json!("KarmadaDeployment");
+    let of_plane = |mut object: Value| {
+        object["spec"]["role"] = json!("control-plane");
+        if let Some(spec) = object["spec"].as_object_mut() { drop(spec.remove("kubernetesVersion")); }
+        with(object, "spec.clusterKind", plane.clone())
+    };
+    let taints = json!([[{ "key": "a", "effect": "NoSchedule" }]]);
+    check(&server, [
+        (0, "a role", of_plane(machine("p")), "spec.role", json!(["control-plane", "etcd"]), Admitted),
+        (0, "a worker", of_plane(machine("p")), "spec.role", json!(["worker"]), refused_at("spec.role", "workers are of ClusterDeployments")),
+        (0, "another kind", machine("p"), "spec.clusterKind", json!(["Cluster"]), refused("supported values: \"ClusterDeployment\", \"KarmadaDeployment\"")),
+        (0, "a version", of_plane(machine("p")), "spec.kubernetesVersion", json!(["1.35.4"]), refused_at("spec", "is none: leave them out")),
+        (0, "labels", of_plane(machine("p")), "spec.labels", json!([{ "a": "b" }]), refused_at("spec", "is none: leave them out")),
+        (0, "annotations", of_plane(machine("p")), "spec.annotations", json!([{ "a": "b" }]), refused_at("spec", "is none: leave them out")),
+        (0, "taints", of_plane(machine("p")), "spec.taints", taints.clone(), refused_at("spec", "is none: leave them out")),
+        (0, "drained", of_plane(machine("p")), "spec.drainFor", json!([["Maintenance"]]), refused_at("spec", "is none: leave them out")),
+        (0, "a set", of_plane(machine_set("p")), "spec.replicas", json!([1, 3]), Admitted),
+        (0, "a set of workers", of_plane(machine_set("p")), "spec.role", json!(["worker"]), refused_at("spec.role", "workers are of ClusterDeployments")),
+        (0, "a set's version", of_plane(machine_set("p")), "spec.template.kubernetesVersion", json!(["1.35.4"]), refused_at("spec.template", "is none: leave them out")),
+        (0, "a set's labels", of_plane(machine_set("p")), "spec.template.labels", json!([{ "a": "b" }]), refused_at("spec.template", "is none: leave them out")),
+        (0, "a set's taints", of_plane(machine_set("p")), "spec.template.taints", taints, refused_at("spec.template", "is none: leave them out")),
+    ]).await?;
+    check_changes(&server, with(machine("kind-1"), "spec.role", json!("control-plane")), [
+        (15, "another kind", json!({ "clusterKind": "KarmadaDeployment", "kubernetesVersion": null }), refused_at("spec", "Forbidden: clusterName, clusterKind")),
+    ]).await?;
+    check_changes(&server, of_plane(machine_set("kind-2")), [
+        (15, "another kind", json!({ "clusterKind": "ClusterDeployment" }), refused_at("spec", "Forbidden: clusterName, clusterKind")),
     ]).await
 }

@@ -129,3 +129,25 @@ async fn deep_values_blind_nobody_row_19() -> Result<()> {
     }
     Ok(())
 }
+
+#[tokio::test(flavor = "multi_thread")]
+#[rustfmt::skip]
+async fn a_run_on_machines_of_a_plane_says_which_part_it_brings() -> Result<()> {
+    let server = ApiServer::shared().await?;
+    let of_plane = || with(r(), "spec.clusterKind", json!("KarmadaDeployment"));
+    let part = |host: &str| json!({ "part": "scheduler", "digests": { host: "1.18.2-0123456789abcdef" } });
+    let anonymous = json!({ "clusterKind": "KarmadaDeployment", "intent": "Probe", "steps": ["probe-host"], "hosts": ["m1"] });
+    check(&server, [
+        (0, "of a plane", of_plane(), "spec.steps", json!([["prepare"], ["preflight", "etcd"]]), Admitted),
+        (0, "of no plane", r(), "spec", json!([anonymous]), refused_at("spec", "clusterName is required with clusterKind KarmadaDeployment")),
+        (0, "of another kind", r(), "spec.clusterKind", json!(["Host"]), refused("supported values: \"ClusterDeployment\", \"KarmadaDeployment\"")),
+        (0, "a part of a cluster", r(), "spec.karmada", json!([part("m1")]), refused_at("spec", "karmada goes with clusterKind KarmadaDeployment")),
+        (0, "a part", of_plane(), "spec.karmada", json!([part("m1")]), Admitted),
+        (0, "a part of another Host", of_plane(), "spec.karmada", json!([part("m9")]), refused_at("spec", "names of Hosts that are in hosts")),
+        (0, "no part's name", of_plane(), "spec.karmada", json!([{ "part": "A b", "digests": {} }]), refused("should match")),
+        (0, "no digest", of_plane(), "spec.karmada", json!([{ "part": "scheduler", "digests": { "m1": "a b" } }]), refused("should match")),
+    ]).await?;
+    check_changes(&server, run("kind-3"), [
+        (15, "another kind", json!({ "clusterKind": "KarmadaDeployment" }), refused_at("spec", "Forbidden: a PlaybookRun is immutable")),
+    ]).await
+}

@@ -6,7 +6,7 @@ mod queue;
 
 use std::collections::{BTreeMap, HashMap};
 
-use crds::{Host, Machine};
+use crds::{FormerRef, Host, Machine};
 
 use super::host_request::HostRequest;
 use super::set_of;
@@ -22,7 +22,7 @@ pub(super) struct Allocation<'m, 'h> {
 }
 
 /// Name of the cluster, and of the set.
-type SetKey<'m> = (&'m str, Option<&'m str>);
+type SetKey<'m> = (FormerRef<'m>, Option<&'m str>);
 
 /// The Hosts that match what was requested, and in which order each set takes them.
 struct Request<'m, 'h> {
@@ -60,7 +60,7 @@ impl<'m, 'h> Allocation<'m, 'h> {
 }
 
 fn set_key(machine: &Machine) -> SetKey<'_> {
-    (&machine.spec.cluster_name, set_of(machine))
+    (machine.spec.former(), set_of(machine))
 }
 
 /// Where the Machines of a set are.

@@ -8,9 +8,8 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use crds::Host;
-use crds::ObjectExt;
 use crds::step::Role;
+use crds::{FormerRef, Host, ObjectExt};
 
 use super::action::{Action, OrphanNode};
 use super::nodes::NodeSeen;
@@ -85,7 +84,7 @@ fn evidence<'a>(observed: &Observed<'a>, node: &NodeSeen) -> Option<Evidence<'a>
     }
     let host = host?;
     let quarantine = host.spec.quarantine.as_ref()?;
-    let was_here = quarantine.cluster_name == observed.cluster.metadata.name;
+    let was_here = quarantine.former() == observed.cluster.metadata.name.as_deref().map(FormerRef::cluster);
     let was_node = quarantine.role.is_some_and(|role| role != Role::Etcd);
     // A status that was lost has yet to say what its cluster owes.
     let is_lost = observed.deployment.is_some_and(|_| status.is_none_or(|status| status.last_token.is_none()));

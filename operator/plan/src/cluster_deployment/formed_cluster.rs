@@ -2,7 +2,7 @@
 
 use crds::cluster_deployment::DeletionPolicy;
 use crds::names::condition;
-use crds::{ClusterDeployment, Conditions, ObjectExt};
+use crds::{ClusterDeployment, ClusterKind, Conditions, ObjectExt};
 
 use super::removals;
 use crate::formed_cluster::FormedCluster;
@@ -12,6 +12,7 @@ impl<'a> From<&'a ClusterDeployment> for FormedCluster<'a> {
     fn from(deployment: &'a ClusterDeployment) -> Self {
         let (spec, status) = (&deployment.spec, deployment.status.as_ref());
         Self {
+            kind: ClusterKind::ClusterDeployment,
             name: deployment.name(),
             uid: deployment.uid(),
             created_at: deployment.created_at().map(|time| time.0),

@@ -51,8 +51,8 @@ fn names_taken(state: &ClusterState<'_>) -> Option<Problem> {
         return problem(
             Reason::NameConflict,
             format!(
-                "MachineSet {name} is there already and is not of this ClusterDeployment (but of cluster {}): rename the set in spec.workers, or delete that MachineSet",
-                set.spec.cluster_name
+                "MachineSet {name} is there already and is not of this ClusterDeployment (but of {}): rename the set in spec.workers, or delete that MachineSet",
+                set.spec.former()
             ),
         );
     }

@@ -12,7 +12,7 @@ use crds::ObjectExt;
 use crds::commands::{self, Target};
 use crds::references::controller_ref;
 use crds::step::{Role, Step};
-use crds::{ClusterDeployment, Machine, PlaybookRun, names};
+use crds::{ClusterDeployment, ClusterKind, Machine, PlaybookRun, names};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::Value;
@@ -85,7 +85,7 @@ impl<'a> ClusterState<'a> {
             deployment,
             name: deployment.name().to_owned(),
             terms: provisioning::terms(deployment),
-            owner: RunOwner::new(deployment, controller_ref(deployment)),
+            owner: RunOwner::new(deployment, ClusterKind::ClusterDeployment, controller_ref(deployment)),
             live,
             leaving,
             active,

@@ -20,7 +20,7 @@ impl<'a> EtcdMembership<'a> {
         let machines = machines
             .iter()
             .copied()
-            .filter(|other| other.spec.cluster_name == cluster.name && other.spec.role != Role::Worker)
+            .filter(|other| other.spec.former() == cluster.former() && other.spec.role != Role::Worker)
             .collect();
         Self { cluster, machines, runs }
     }

@@ -5,7 +5,7 @@ use crds::commands::{self, Target};
 use crds::conditions;
 use crds::host::{Quarantine, QuarantineReason};
 use crds::names::{annotation, condition, finalizer};
-use crds::{Host, HostStatus};
+use crds::{ClusterKind, Host, HostStatus};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::action::Action;
@@ -49,6 +49,7 @@ pub(super) fn actions(observed: &HostObserved<'_>, status: &HostStatus) -> Vec<A
                 machine_set: None,
                 machine_uid: Some(claim.uid.clone()),
                 cluster_name: None,
+                cluster_kind: ClusterKind::default(),
                 role: None,
                 // Whether its cluster was detached is not known.
                 fence: None,

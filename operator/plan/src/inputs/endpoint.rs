@@ -33,11 +33,16 @@ pub fn of_endpoint(
 
 /// The API servers, as `host:port`.
 pub fn backends(control_planes: &[&str]) -> Value {
+    backends_at(control_planes, API_SERVER_PORT)
+}
+
+/// The same of API servers that listen at this port.
+pub(super) fn backends_at(control_planes: &[&str], port: i32) -> Value {
     control_planes
         .iter()
         .map(|address| match address.contains(':') {
-            true => json!(format!("[{address}]:{API_SERVER_PORT}")),
-            false => json!(format!("{address}:{API_SERVER_PORT}")),
+            true => json!(format!("[{address}]:{port}")),
+            false => json!(format!("{address}:{port}")),
         })
         .collect()
 }

@@ -3,20 +3,19 @@
 
 use std::collections::BTreeMap;
 
-use crds::ObjectExt;
 use crds::Reason;
 use crds::cluster_deployment::FenceReturned;
 use crds::step::Step;
 use crds::{Host, PlaybookRun};
 
-use super::observed::ClusterSeen;
+use super::observed::Formed;
 use super::problem::InputsProblem;
 use crate::cluster_deployment::fencing::{epoch_of, is_fence, of_cluster};
 
 /// Whether the run fences, and may; `Ok(false)`: it is another one.
 pub(super) fn check(
     run: &PlaybookRun,
-    cluster: Option<&ClusterSeen<'_>>,
+    formed: Option<Formed<'_>>,
     hosts: &BTreeMap<String, Host>,
 ) -> Result<bool, InputsProblem> {
     let refused = |message: String| Err(InputsProblem::refused(Reason::NotToBeFenced, message));
@@ -26,14 +25,15 @@ pub(super) fn check(
             false => Ok(false),
         };
     }
-    let Some(cluster) = cluster else {
+    let Some(formed) = formed else {
         return Ok(false);
     };
-    let deployment = cluster.deployment;
-    if deployment.spec.machine_removal.fence_returned == FenceReturned::Never {
+    if let Formed::Cluster(cluster) = formed
+        && cluster.deployment.spec.machine_removal.fence_returned == FenceReturned::Never
+    {
         return refused("spec.machineRemoval.fenceReturned of the ClusterDeployment is Never".into());
     }
-    let uid = deployment.uid();
+    let uid = formed.uid();
     let fits = |name: &&String| {
         let fence = hosts.get(*name).and_then(|host| of_cluster(host, uid));
         fence.is_some_and(|fence| Some(fence.claim_epoch) == epoch_of(run))
@@ -41,7 +41,7 @@ pub(super) fn check(
     match run.spec.hosts.iter().find(|name| !fits(name)) {
         None => Ok(true),
         Some(name) => refused(format!(
-            "Host {name} is not a machine that this cluster gave up and that nobody has claimed since: spec.quarantine.fence must name this ClusterDeployment's UID and the Host's claimEpoch, and vars.fence_claim_epoch the same"
+            "Host {name} is not a machine that this cluster gave up and that nobody has claimed since: spec.quarantine.fence must name the UID of what forms the cluster and the Host's claimEpoch, and vars.fence_claim_epoch the same"
         )),
     }
 }

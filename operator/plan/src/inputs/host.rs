@@ -15,7 +15,6 @@ use crds::{ClusterDeployment, Host, Machine, PlaybookRun};
 use serde_json::{Value, json};
 
 use super::Credentials;
-use super::observed::ClusterSeen;
 use super::problem::InputsProblem;
 use crate::configuration;
 use crate::store::comparisons;
@@ -26,17 +25,17 @@ const MOST_BASTIONS: usize = 4;
 /// The machines of the run's hosts, by host. A Host that no machine of the cluster has is not the run's to work on.
 pub(super) fn machines_of<'a>(
     run: &PlaybookRun,
-    cluster: &'a ClusterSeen<'a>,
+    machines: &'a [Machine],
 ) -> Result<BTreeMap<&'a str, &'a Machine>, InputsProblem> {
     let of_host = |machine: &'a Machine| machine.spec.host_ref.as_ref().map(|host| (host.name.as_str(), machine));
-    let machines: BTreeMap<&str, &Machine> = cluster.machines.iter().filter_map(of_host).collect();
+    let machines: BTreeMap<&str, &Machine> = machines.iter().filter_map(of_host).collect();
     match run.spec.hosts.iter().find(|name| !machines.contains_key(name.as_str())) {
         None => Ok(machines),
         Some(name) => {
-            let cluster = run.spec.cluster_name.as_deref().unwrap_or_default();
+            let former = run.spec.former().map(|former| former.to_string()).unwrap_or_default();
             let known: Vec<&str> = machines.keys().copied().take(10).collect();
             let message = format!(
-                "Host {name} belongs to no Machine of cluster {cluster} (Hosts of the cluster: {}): make a new run with its own Hosts",
+                "Host {name} belongs to no Machine of {former} (its Hosts: {}): make a new run with its own Hosts",
                 if known.is_empty() { "none".to_owned() } else { known.join(", ") }
             );
             Err(InputsProblem::refused(Reason::HostNotInCluster, message))
@@ -162,6 +161,18 @@ pub fn address_in_cluster(host: &Host) -> &str {
     host.spec.internal_address.as_deref().unwrap_or(&host.spec.address)
 }
 
+/// The same, which a machine of a cluster needs as an IP address.
+pub(super) fn own_address(host: &Host) -> Result<&str, InputsProblem> {
+    let (name, address) = (host.name(), address_in_cluster(host));
+    if address.parse::<IpAddr>().is_ok() {
+        return Ok(address);
+    }
+    let message = format!(
+        "Host {name}: address {address} is a name; a machine of a cluster needs an IP address: give the Host internalAddress"
+    );
+    Err(InputsProblem::waits(Reason::InternalAddressMissing, message))
+}
+
 /// Puts the host where its machine stands in the cluster.
 pub(super) fn place(
     inputs: &mut HostInputs,
@@ -169,14 +180,7 @@ pub(super) fn place(
     machine: &Machine,
     cluster: &ClusterDeployment,
 ) -> Result<(), InputsProblem> {
-    let name = host.name().to_owned();
-    let address = address_in_cluster(host);
-    if address.parse::<IpAddr>().is_err() {
-        let message = format!(
-            "Host {name}: address {address} is a name; a machine of a cluster needs an IP address: give the Host internalAddress"
-        );
-        return Err(InputsProblem::waits(Reason::InternalAddressMissing, message));
-    }
+    let (name, address) = (host.name().to_owned(), own_address(host)?);
     let status = cluster.status.as_ref();
     inputs.comparisons = status.map(|status| comparisons::of_host(host, status)).unwrap_or_default();
     inputs.groups = groups(machine.spec.role, cluster.spec.etcd.topology);

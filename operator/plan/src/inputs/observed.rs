@@ -2,7 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use crds::{BackupStorage, ClusterDeployment, EtcdBackup, EtcdRestore, Host, KarmadaDeployment, Machine, PlaybookRun};
+use crds::karmada_deployment::PlaneBinary;
+use crds::{
+    BackupStorage, ClusterDeployment, EtcdBackup, EtcdRestore, Host, KarmadaDeployment, Machine, ObjectExt, PlaybookRun,
+};
 use k8s_openapi::api::core::v1::Secret;
 
 use super::artifacts;
@@ -17,8 +20,10 @@ use crate::rotation::Authorities;
 pub struct InputsObserved<'a> {
     /// The run.
     pub run: &'a PlaybookRun,
-    /// Its cluster; none for a probe.
+    /// Its cluster, where that is one of Kubernetes; none for a probe.
     pub cluster: Option<&'a ClusterSeen<'a>>,
+    /// The plane on whose machines it works; none: it is no plane's.
+    pub plane: Option<&'a PlaneMachines<'a>>,
     /// Hosts of the namespace, by name: those of the run, of the cluster's machines, and their bastions.
     pub hosts: &'a BTreeMap<String, Host>,
     /// What the Secrets hold that the run's Hosts refer to, by name.
@@ -29,6 +34,60 @@ pub struct InputsObserved<'a> {
     pub backup: Option<&'a BackupSeen>,
     /// What its `restoreRef`, or what its cluster begins with, leads to; none: nothing is there, or it has none.
     pub restore: Option<&'a RestoreSeen>,
+}
+
+impl<'a> InputsObserved<'a> {
+    /// Whose machines the run works on.
+    pub(super) fn formed(&self) -> Option<Formed<'a>> {
+        self.cluster.map(Formed::Cluster).or(self.plane.map(Formed::Plane))
+    }
+}
+
+/// Whose machines a run works on.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Formed<'a> {
+    /// A cluster of Kubernetes.
+    Cluster(&'a ClusterSeen<'a>),
+    /// A Karmada control plane on machines.
+    Plane(&'a PlaneMachines<'a>),
+}
+
+impl<'a> Formed<'a> {
+    /// Its machines.
+    pub fn machines(self) -> &'a [Machine] {
+        match self {
+            Self::Cluster(cluster) => &cluster.machines,
+            Self::Plane(plane) => &plane.machines,
+        }
+    }
+
+    /// UID of what forms it.
+    pub fn uid(self) -> &'a str {
+        match self {
+            Self::Cluster(cluster) => cluster.deployment.uid(),
+            Self::Plane(plane) => plane.object.uid(),
+        }
+    }
+}
+
+/// A plane on machines, as far as its runs must know it.
+#[derive(Clone, Debug)]
+pub struct PlaneMachines<'a> {
+    /// The KarmadaDeployment.
+    pub object: &'a KarmadaDeployment,
+    /// What it says of its machines.
+    pub binary: &'a PlaneBinary,
+    /// Its machines.
+    pub machines: Vec<Machine>,
+    /// What the references of `binary.artifacts` lead to.
+    pub artifacts: artifacts::ArtifactsSeen,
+}
+
+impl PlaneMachines<'_> {
+    /// Whether its etcd has begun.
+    pub(super) fn is_installed(&self) -> bool {
+        self.object.status.as_ref().is_some_and(|status| status.first_installed_at.is_some())
+    }
 }
 
 /// A cluster, as far as its runs must know it.

@@ -99,6 +99,7 @@ fn build_of(
     let credentials = [("fleet".to_owned(), Ok(CredentialKind::SshKey))].into();
     let cluster = run.spec.cluster_name.is_some().then_some(&cluster);
     build(&InputsObserved {
+        plane: None,
         run,
         cluster,
         hosts: &hosts,

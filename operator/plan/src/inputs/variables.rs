@@ -78,6 +78,11 @@ fn can_provision(
         let message = format!("ClusterDeployment {}: {missing}", deployment.name());
         return Err(InputsProblem::waits(Reason::ArtifactSourceMissing, message));
     }
+    only_ipv4(hosts, run)
+}
+
+/// Refuses machines that know each other by IPv6.
+pub(super) fn only_ipv4(hosts: &BTreeMap<String, Host>, run: &PlaybookRun) -> Result<(), InputsProblem> {
     let mut of_run = run.spec.hosts.iter().filter_map(|name| hosts.get(name));
     match of_run.find(|host| is_ipv6(address_in_cluster(host))) {
         Some(host) => {
@@ -112,16 +117,16 @@ fn layout<'a>(cluster: &'a ClusterSeen<'_>, hosts: &'a BTreeMap<String, Host>, r
         let host = machine.spec.host_ref.as_ref();
         part(machine) || host.is_some_and(|host| run.spec.hosts.contains(&host.name))
     };
-    let control_planes = machines_in_order(cluster, Role::ControlPlane, hosts, counted);
+    let control_planes = machines_in_order(&cluster.machines, Role::ControlPlane, hosts, counted);
     let etcd = match spec.etcd.topology {
         EtcdTopology::Stacked => control_planes.clone(),
-        EtcdTopology::Dedicated => machines_in_order(cluster, Role::Etcd, hosts, counted),
+        EtcdTopology::Dedicated => machines_in_order(&cluster.machines, Role::Etcd, hosts, counted),
         EtcdTopology::External => Vec::new(),
     };
     let chosen = status.and_then(|status| status.first_control_plane.as_deref());
     let chosen = chosen.and_then(|first| host_of(cluster, first, part));
     // In a cluster that stands nobody begins one: any of its machines will do, and none may be left.
-    let standing = machines_in_order(cluster, Role::ControlPlane, hosts, part);
+    let standing = machines_in_order(&cluster.machines, Role::ControlPlane, hosts, part);
     let first = match initialized {
         true => chosen.or(standing.first().map(|seat| seat.host)),
         false => chosen,
@@ -213,7 +218,7 @@ pub fn of_etcd(members: &[(String, String)]) -> BTreeMap<String, Value> {
     etcd_variables(&seats)
 }
 
-fn etcd_variables(seats: &[Seat<'_>]) -> BTreeMap<String, Value> {
+pub(super) fn etcd_variables(seats: &[Seat<'_>]) -> BTreeMap<String, Value> {
     let endpoints = seats.iter().map(|seat| json!(url(seat.address, 2379)));
     BTreeMap::from([
         ("etcd_members".to_owned(), seats.iter().map(member).collect()),
@@ -232,20 +237,20 @@ fn external_etcd(etcd: &Etcd) -> BTreeMap<String, Value> {
 
 /// A machine that has its Host.
 #[derive(Clone, Copy)]
-struct Seat<'a> {
+pub(super) struct Seat<'a> {
     host: &'a str,
-    address: &'a str,
+    pub(super) address: &'a str,
 }
 
 /// Machines of a role that have their Host, by ordinal, then by name: an order that growing does not change.
-fn machines_in_order<'a>(
-    cluster: &'a ClusterSeen<'_>,
+pub(super) fn machines_in_order<'a>(
+    machines: &'a [Machine],
     role: Role,
     hosts: &'a BTreeMap<String, Host>,
     counted: impl Fn(&Machine) -> bool,
 ) -> Vec<Seat<'a>> {
     let mut machines: Vec<&Machine> =
-        cluster.machines.iter().filter(|machine| machine.spec.role == role && counted(machine)).collect();
+        machines.iter().filter(|machine| machine.spec.role == role && counted(machine)).collect();
     machines.sort_by_key(|machine| (ordinal(machine), machine.metadata.name.clone()));
     let seat = |machine: &'a Machine| {
         let host = machine.spec.host_ref.as_ref()?.name.as_str();
@@ -260,7 +265,7 @@ fn ordinal(machine: &Machine) -> u32 {
 }
 
 /// Whether the machine is part of its cluster, and stays.
-fn stands(machine: &Machine) -> bool {
+pub(super) fn stands(machine: &Machine) -> bool {
     !machine.is_deleting() && is_provisioned(machine)
 }
 

@@ -1,6 +1,6 @@
 //! What keeps a plane from being worked on: wishes that cannot be met, or not yet. Each names the field and what to do.
 
-use crds::karmada_deployment::ExternalEtcd;
+use crds::karmada_deployment::{ExternalEtcd, KarmadaMode};
 use crds::{KarmadaDeployment, ObjectExt, Reason};
 
 use super::component::Component;
@@ -11,7 +11,8 @@ use crate::addon::Problem;
 
 /// The first.
 pub(super) fn find(observed: &Observed<'_>) -> Option<Problem> {
-    version_unknown(observed.object)
+    mode_unsupported(observed.object)
+        .or_else(|| version_unknown(observed.object))
         .or_else(|| setting_unknown(observed.object))
         .or_else(|| controllers_too_new(observed.object))
         .or_else(|| name_taken(observed))
@@ -22,6 +23,11 @@ pub(super) fn find(observed: &Observed<'_>) -> Option<Problem> {
 
 fn problem(reason: Reason, message: String) -> Option<Problem> {
     Some(Problem { reason, message })
+}
+
+fn mode_unsupported(object: &KarmadaDeployment) -> Option<Problem> {
+    let message = "spec.mode Binary: this operator makes no planes on machines yet; make another KarmadaDeployment with mode Containers";
+    (object.spec.mode == KarmadaMode::Binary).then(|| problem(Reason::ModeUnsupported, message.to_owned())).flatten()
 }
 
 fn version_unknown(object: &KarmadaDeployment) -> Option<Problem> {

@@ -180,7 +180,7 @@ mod tests {
     use crds::playbook_run::{Fence, HostResult, PlaybookRunStatus, RunPhase};
     use crds::references::controller_ref;
     use crds::step::Intent;
-    use crds::{Host, ObjectExt, PlaybookRun};
+    use crds::{ClusterKind, Host, ObjectExt, PlaybookRun};
     use jiff::Timestamp;
     use k8s_openapi::api::core::v1::ConfigMap;
     use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
@@ -207,7 +207,7 @@ mod tests {
             ..ObjectMeta::default()
         };
         let object = ConfigMap { metadata, ..ConfigMap::default() };
-        RunOwner::new(&object, controller_ref(&object))
+        RunOwner::new(&object, ClusterKind::KarmadaDeployment, controller_ref(&object))
     }
 
     fn ended(mut probe: PlaybookRun, results: Vec<HostResult>) -> PlaybookRun {

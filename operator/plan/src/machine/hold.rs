@@ -41,7 +41,7 @@ pub(super) fn hold<'a>(observed: &Observed<'a>) -> Hold<'a> {
         None => {}
         Some(Standstill::NotThere) => {
             let message =
-                format!("there is no ClusterDeployment {cluster} in this namespace: make it, or delete the Machine");
+                format!("there is no {} in this namespace: make it, or delete the Machine", machine.spec.former());
             return nothing(Reason::ClusterNotFound, message);
         }
         Some(Standstill::Deleting) => {
@@ -104,7 +104,7 @@ fn is_before_control_plane(observed: &Observed<'_>) -> bool {
     };
     let wanted = cluster.control_planes.saturating_add(cluster.etcd_machines);
     let chooses_first = |other: &&&Machine| {
-        other.spec.cluster_name == machine.spec.cluster_name && other.spec.role != Role::Worker && !other.is_deleting()
+        other.spec.former() == machine.spec.former() && other.spec.role != Role::Worker && !other.is_deleting()
     };
     let made = observed.machines.iter().filter(chooses_first).count();
     let looks = machine.spec.role == Role::Worker && claims::is_looking(machine);

@@ -1,6 +1,5 @@
 //! What the planner of Machines looks at.
 
-use crds::step::Role;
 use crds::{Cluster, ClusterDeployment, Host, Machine, PlaybookRun};
 use jiff::Timestamp;
 
@@ -8,7 +7,7 @@ use crate::attempts;
 use crate::claims::{self, Share};
 use crate::cluster::NodeSeen;
 use crate::drain::Drain;
-use crate::formed_cluster::FormedCluster;
+use crate::formed_cluster::{FormedCluster, is_node};
 
 /// Why a Node is not as it was to be written.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,8 +55,7 @@ impl<'a> Observed<'a> {
 
     /// Whether the machine is, or becomes, a Node of its cluster.
     pub(super) fn has_node(&self) -> bool {
-        let role = self.machine.spec.role;
-        self.formed.map_or(role != Role::Etcd, |cluster| cluster.is_node(role))
+        is_node(self.machine.spec.cluster_kind, self.machine.spec.role, self.formed)
     }
 }
 

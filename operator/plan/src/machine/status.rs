@@ -19,7 +19,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use super::draining::{self, Draining};
 use super::hold::Hold;
 use super::observed::Observed;
-use super::{member, remediation};
+use super::{member, parts, remediation};
 use crate::attempts::RetryDecision;
 use crate::certificates;
 use crate::cluster::NodeSeen;
@@ -70,6 +70,7 @@ pub(super) fn machine_status(
             _ => old.provisioned_at,
         },
         applied,
+        parts: parts::shown(observed),
         registered_taints: match host {
             Some(_) => metadata::registered(machine),
             None => old.registered_taints,
@@ -180,6 +181,7 @@ fn ready(
     match before.find(|statement| statement.status != Some(true)) {
         Some(statement) => as_it_says(statement),
         None => member::not_well(observed)
+            .or_else(|| parts::not_well(observed))
             .unwrap_or_else(|| Statement::new(condition::READY, true, Reason::Running, "running")),
     }
 }

@@ -1,4 +1,5 @@
 mod member;
+mod of_plane;
 mod without_node;
 
 use crds::{ClusterDeployment, Host, Machine, PlaybookRun, conditions};

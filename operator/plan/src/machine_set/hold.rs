@@ -25,8 +25,7 @@ pub(super) fn hold(observed: &Observed<'_>) -> Option<Hold> {
     let cluster = &set.spec.cluster_name;
     match standstill(observed.formed, None)? {
         Standstill::NotThere => {
-            let message =
-                format!("there is no ClusterDeployment {cluster} in this namespace: make it, or delete the set");
+            let message = format!("there is no {} in this namespace: make it, or delete the set", set.spec.former());
             because(Reason::ClusterNotFound, message)
         }
         Standstill::Deleting => because(Reason::ClusterDeleting, format!("cluster {cluster} is being deleted")),

@@ -27,9 +27,8 @@ pub(super) struct Members<'a> {
 impl<'a> Members<'a> {
     pub fn new(observed: &Observed<'a>) -> Self {
         let set = observed.set;
-        let ours = |machine: &&Machine| {
-            machine.spec.cluster_name == set.spec.cluster_name && machine.spec.role == set.spec.role
-        };
+        let ours =
+            |machine: &&Machine| machine.spec.former() == set.spec.former() && machine.spec.role == set.spec.role;
         let machines = observed.machines.iter().copied().filter(ours);
         let manual = set.spec.mode == MachineSetMode::Manual;
         let (mut own, mut offered, mut requested) = (Vec::new(), Vec::new(), Vec::new());

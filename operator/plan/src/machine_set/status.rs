@@ -8,7 +8,6 @@ use crds::conditions::{self, Statement};
 use crds::kstatus::{self, Standing};
 use crds::machine_set::{HostSupply, MachineSetStatus};
 use crds::names::{condition, label};
-use crds::step::Role;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::hold::Hold;
@@ -17,6 +16,7 @@ use super::observed::Observed;
 use super::scale_down::is_ready;
 use super::up_to_date;
 use crate::claims::{self, HostRequest};
+use crate::formed_cluster::is_node;
 use crate::message::cut;
 
 /// What the planner came to, as far as the status tells of it.
@@ -175,7 +175,7 @@ fn waits_for_machines(live: &[&Machine], ready: i32, wanted: i32) -> String {
 fn is_updated(observed: &Observed<'_>, machine: &Machine, version: Option<KubernetesVersion>) -> bool {
     let role = machine.spec.role;
     let seen = machine.status.as_ref().and_then(|status| status.kubernetes_version.as_deref());
-    match observed.formed.map_or(role != Role::Etcd, |cluster| cluster.is_node(role)) {
+    match is_node(observed.set.spec.cluster_kind, role, observed.formed) {
         true => seen.zip(version).is_some_and(|(seen, version)| seen.parse() == Ok(version)),
         false => is_ready(machine),
     }

@@ -1,4 +1,5 @@
 mod in_service;
+mod of_plane;
 mod without_deployment;
 
 use crds::{ClusterDeployment, Machine, MachineSet, conditions};

@@ -29,7 +29,8 @@ pub fn holding(
     Some(Rule { source: format!("spec.remediation of cluster {}", machine.spec.cluster_name), remediation })
 }
 
-/// The first policy by name that selects a Machine; one that is being deleted selects none.
+/// The first policy by name that selects a Machine; one that is being deleted selects none, and none selects a machine
+/// that is no ClusterDeployment's.
 pub fn policy_of<'a>(machine: &Machine, policies: &[&'a RemediationPolicy]) -> Option<&'a RemediationPolicy> {
     let selects = |policy: &&&RemediationPolicy| !policy.is_deleting() && selects(policy, machine);
     let selecting = policies.iter().filter(selects);
@@ -39,6 +40,7 @@ pub fn policy_of<'a>(machine: &Machine, policies: &[&'a RemediationPolicy]) -> O
 fn selects(policy: &RemediationPolicy, machine: &Machine) -> bool {
     let spec = &policy.spec;
     let of_cluster = spec.cluster_name.as_ref().is_none_or(|cluster| *cluster == machine.spec.cluster_name);
+    let of_cluster = of_cluster && machine.spec.former().deployment().is_some();
     let of_role = spec.roles.is_empty() || spec.roles.contains(&machine.spec.role);
     let labels = machine.metadata.labels.as_ref();
     let labelled =

@@ -5,7 +5,7 @@
 use crds::conditions::Statement;
 use crds::host::{Quarantine, QuarantineReason};
 use crds::names::{condition, finalizer};
-use crds::{Host, Machine, ObjectExt, Reason};
+use crds::{ClusterKind, Host, Machine, ObjectExt, Reason};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use crate::Next;
@@ -166,6 +166,7 @@ fn quarantine(state: &ClusterState<'_>, found: &Contradiction<'_>, machine: Opti
         machine_set: None,
         machine_uid: machine.map(|machine| machine.uid().to_owned()),
         cluster_name: None,
+        cluster_kind: ClusterKind::default(),
         role: None,
         fence: None,
         since: Time(state.observed.now),

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use crds::Conditions;
-use crds::MachineSet;
 use crds::ObjectExt;
 use crds::Reason;
 use crds::cluster_deployment::EtcdTopology;
@@ -12,6 +11,7 @@ use crds::machine_set::{MachineSetSpec, MachineTemplate};
 use crds::names::{self, condition, label};
 use crds::references::controller_ref;
 use crds::step::Role;
+use crds::{ClusterKind, MachineSet};
 use serde_json::{Value, json};
 
 use crate::claims;
@@ -160,6 +160,7 @@ fn apply(state: &ClusterState<'_>, wanted: &Wanted) -> Option<Action> {
         &wanted.name,
         MachineSetSpec {
             cluster_name: state.name.clone(),
+            cluster_kind: ClusterKind::ClusterDeployment,
             role: wanted.role,
             replicas: wanted.replicas.or(there.map(|set| set.spec.replicas)).unwrap_or_default(),
             surge: wanted.surge,

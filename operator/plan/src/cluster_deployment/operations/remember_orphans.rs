@@ -3,13 +3,13 @@
 
 use std::collections::BTreeSet;
 
-use crds::ObjectExt;
 use crds::Reason;
 use crds::cluster_deployment::ForgottenMachine;
 use crds::conditions::Statement;
 use crds::host::QuarantineReason;
 use crds::names::condition;
 use crds::step::Role;
+use crds::{FormerRef, ObjectExt};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::remove_etcd_member::why_it_stays;
@@ -82,7 +82,7 @@ fn remembered(state: &ClusterState<'_>) -> Vec<ForgottenMachine> {
         let quarantine = host.spec.quarantine.as_ref();
         let Some(quarantine) = quarantine.filter(|quarantine| {
             quarantine.reason == QuarantineReason::ForceRemoved
-                && quarantine.cluster_name.as_deref() == Some(&state.name)
+                && quarantine.former() == Some(FormerRef::cluster(&state.name))
         }) else {
             continue;
         };

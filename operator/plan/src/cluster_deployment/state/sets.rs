@@ -1,7 +1,7 @@
 //! The MachineSets of the state, and how many machines they want.
 
 use crds::step::Role;
-use crds::{MachineSet, ObjectExt, names};
+use crds::{FormerRef, MachineSet, ObjectExt, names};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use super::{ClusterMachine, ClusterState};
@@ -15,7 +15,7 @@ impl<'a> ClusterState<'a> {
 
     /// The MachineSets of the cluster, also a platform's.
     pub fn sets(&self) -> impl Iterator<Item = &'a MachineSet> + '_ {
-        self.observed.sets.iter().copied().filter(|set| set.spec.cluster_name == self.name)
+        self.observed.sets.iter().copied().filter(|set| set.spec.former() == FormerRef::cluster(&self.name))
     }
 
     pub fn set(&self, name: &str) -> Option<&'a MachineSet> {

@@ -40,6 +40,7 @@ pub(super) fn quarantine(observed: &Observed<'_>, reason: QuarantineReason, mess
         // In the cluster that is built anew it is no member of etcd.
         machine_uid: metadata.uid.clone().filter(|_| !is_lost),
         cluster_name: Some(observed.machine.spec.cluster_name.clone()),
+        cluster_kind: observed.machine.spec.cluster_kind,
         role: Some(observed.machine.spec.role),
         fence: None,
         since: Time(observed.now),

@@ -3,7 +3,7 @@
 
 use crds::cluster_deployment::RestoredFrom;
 use crds::names::condition;
-use crds::{Conditions, Host, ObjectExt};
+use crds::{Conditions, FormerRef, Host, ObjectExt};
 use jiff::Timestamp;
 
 use crate::approval::{self, What};
@@ -89,7 +89,7 @@ fn machines(state: &ClusterState<'_>) -> String {
 fn quarantined<'s>(state: &'s ClusterState<'_>, cluster: &'s str) -> impl Iterator<Item = &'s Host> {
     let of_cluster = move |host: &&&Host| {
         let quarantine = host.spec.quarantine.as_ref();
-        quarantine.is_some_and(|quarantine| quarantine.cluster_name.as_deref() == Some(cluster))
+        quarantine.is_some_and(|quarantine| quarantine.former() == Some(FormerRef::cluster(cluster)))
     };
     state.observed.hosts.iter().filter(of_cluster).copied()
 }

@@ -1,0 +1,80 @@
+//! A run on machines of a Karmada control plane, beside a cluster of the same name.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use k8s_openapi::ByteString;
+use plan::encryption::Scheme;
+use plan::karmada_deployment::pki::TABLE;
+use serde_json::{Value, json};
+
+use super::{JOB, RUN, turn, world};
+use crate::fake_api::FakeApi;
+use crate::pki::Pki;
+
+const PLANE: &str = "karmadadeployments/fleet/a";
+
+/// The world of a run of the cluster `a`, whose run is one of the plane `a`.
+fn of_plane(steps: &str) -> FakeApi {
+    let api = world();
+    let group = "apiVersion: clusterwright.dev/v1alpha1";
+    api.put("karmadadeployments", &format!("{{{group}, kind: KarmadaDeployment, metadata: {{name: a, namespace: fleet}}, spec: {{version: 1.18.2, mode: Binary, binary: {{controlPlane: {{replicas: 1}}, artifacts: {{url: 'https://b.example.com'}}, executor: {{image: 'plane/executor:1'}}}}, crds: {{bundle: {{url: 'https://b.example.com'}}}}}}}}"));
+    api.edit("machines/fleet/m", |machine| {
+        machine["spec"] = json!({ "clusterName": "a", "clusterKind": "KarmadaDeployment", "role": "control-plane", "hostRef": { "name": "h" } });
+    });
+    api.edit(RUN, |run| {
+        run["spec"] = json!({ "clusterName": "a", "clusterKind": "KarmadaDeployment", "intent": "Install", "steps": steps.split(", ").collect::<Vec<_>>(), "hosts": ["h"], "timeoutSeconds": 600 });
+    });
+    let made = Pki::generate(TABLE, &Scheme::default(), Timestamp::now()).unwrap();
+    let data = serde_json::to_value(made.data()).unwrap();
+    api.edit("secrets/fleet/a-pki", |secret| secret["data"] = data);
+    api
+}
+
+async fn turns(api: &FakeApi) {
+    let ctx = api.context();
+    for _ in 0..3 {
+        turn(&ctx, api).await;
+    }
+}
+
+fn message(api: &FakeApi) -> String {
+    api.get(RUN).unwrap()["status"]["message"].to_string()
+}
+
+#[tokio::test]
+async fn it_begins_by_the_lock_of_its_plane_whatever_a_cluster_of_the_same_name_has_given_out() {
+    let api = of_plane("prepare, etcd");
+    turns(&api).await;
+    assert!(api.get(JOB).is_none(), "only the cluster's lock is given out");
+    assert!(message(&api).contains("waits for the lock of cluster a"), "{}", message(&api));
+    api.edit(PLANE, |plane| {
+        plane["status"] = json!({ "operations": [{ "run": "r", "mode": "Exclusive", "hosts": ["h"], "token": 5, "startedAt": "2026-01-01T00:00:00Z" }] });
+    });
+    turns(&api).await;
+    let job = api.get(JOB).unwrap_or_else(|| panic!("{}", message(&api)));
+    let container = &job["spec"]["template"]["spec"]["containers"][0];
+    assert_eq!(container["image"], json!("plane/executor:1"));
+    assert!(container["args"].as_array().unwrap().contains(&json!("5")), "{}", container["args"]);
+    let model: Value =
+        serde_json::from_str(api.get("configmaps/fleet/r").unwrap()["data"]["inputs.json"].as_str().unwrap()).unwrap();
+    assert_eq!(model["vars"]["cluster_kind"], json!("KarmadaDeployment"));
+    assert_eq!(model["hosts"]["h"]["groups"], json!(["karmada_control_plane", "etcd"]));
+    let secret: BTreeMap<String, ByteString> =
+        serde_json::from_value(api.get("secrets/fleet/r").unwrap()["data"].clone()).unwrap();
+    let of_etcd: Vec<&str> = secret.keys().map(String::as_str).filter(|key| key.starts_with("etcd.h.")).collect();
+    assert_eq!(of_etcd, ["etcd.h.peer.crt", "etcd.h.peer.key", "etcd.h.server.crt", "etcd.h.server.key"]);
+    assert!(!secret.keys().any(|key| key.starts_with("join.") || key.ends_with("ca.key")), "{:?}", secret.keys());
+}
+
+#[tokio::test]
+async fn it_waits_for_a_plane_that_is_not_there_or_has_no_machines() {
+    let api = of_plane("prepare");
+    api.edit(PLANE, |plane| {
+        plane["spec"]["mode"] = json!("Containers");
+        plane["spec"].as_object_mut().unwrap().remove("binary");
+    });
+    turns(&api).await;
+    assert!(message(&api).contains("waits for KarmadaDeployment a, which is not there"), "{}", message(&api));
+    assert!(api.get(JOB).is_none());
+}
