@@ -6,6 +6,7 @@ pub(crate) mod definitions;
 pub(crate) mod follow;
 mod host;
 mod inventory;
+mod machines;
 mod material;
 mod members;
 mod neighbours;
@@ -25,8 +26,8 @@ use plan::addon::Problem;
 use plan::cluster_addon::State;
 use plan::cluster_addon::documents::Document;
 use plan::karmada_deployment::{
-    Action, Contact, HostFacts, HostSeen, LeafWanted, Material, Observed, Place, PlaneSeen, Wanted, estimators_due,
-    members_are_seen, wanted,
+    Action, Contact, HostFacts, HostSeen, LeafWanted, MachinesSeen, Material, Observed, Place, PlaneSeen, Wanted,
+    estimators_due, members_are_seen, wanted,
 };
 use plan::transitions::transitions;
 use tokio::task::JoinSet;
@@ -40,6 +41,8 @@ use crate::pki::leaves;
 use crate::reconcile::{PlanOf, Reconcile, now};
 use crate::{execute, kubeconfig, live, pki};
 use inventory::{Inventory, touched};
+use machines::Belongings;
+pub(crate) use machines::part_files;
 use material::Secrets;
 use members::{Asked, Members, Places};
 use neighbours::{host_cluster, namesake, others, own_cluster};
@@ -69,6 +72,7 @@ pub(crate) struct Observation {
     backups: Vec<Arc<EtcdBackup>>,
     schedules: Vec<Arc<EtcdBackupSchedule>>,
     members: Members,
+    machines: Belongings,
     /// How objects are written; there while there is contact.
     on_host: Option<Objects>,
     in_plane: Option<Objects>,
@@ -94,6 +98,28 @@ impl Observation {
         }
     }
 
+    fn decide(&self, machines: MachinesSeen<'_>) -> PlanOf<Self> {
+        let neighbours = self.members.neighbours.refs();
+        plan::karmada_deployment::plan(&Observed {
+            now: self.now,
+            object: &self.object,
+            host_cluster: self.host_cluster.as_deref(),
+            others: &refs(&self.others),
+            namesake: self.namesake.as_deref(),
+            material: &self.material,
+            crds: self.definitions.as_ref().map(|documents| documents.as_slice()),
+            facts: &self.facts,
+            kubeconfig: self.kubeconfig.as_deref(),
+            host: &self.host,
+            plane: &self.plane,
+            cluster: self.cluster.as_deref(),
+            backups: &refs(&self.backups),
+            schedules: &refs(&self.schedules),
+            members: self.members.seen(&neighbours),
+            machines,
+        })
+    }
+
     async fn issue(&self, ctx: &Context, wanted: &[LeafWanted]) -> Result<(), Error> {
         let owner = pki_owner(&self.object);
         let pki = pki::get(ctx, &owner).await?;
@@ -117,11 +143,22 @@ impl Reconcile for Observation {
             return Ok(None);
         }
         let now = now();
-        let on_host = host::objects(ctx, &object);
+        // The lock is in its status.
+        let object = match object.spec.binary {
+            None => object,
+            Some(_) => match live::get::<KarmadaDeployment>(ctx, object.namespace(), object.name()).await? {
+                Some(found) => Arc::new(found),
+                None => return Ok(None),
+            },
+        };
+        let is_on_machines = object.spec.binary.is_some();
+        let machines = Belongings::cached(ctx, &object).await?;
+        let on_host = if is_on_machines { None } else { host::objects(ctx, &object) };
         let namespace = Some(object.spec.host_namespace.as_str());
         let host_inventory = on_host.as_ref().map(|objects| Inventory::open(ctx, &object, objects, namespace, now));
         let facts = match &host_inventory {
             Some(inventory) => host::facts(inventory, &object).await,
+            None if is_on_machines => Ok(HostFacts::of_machines(machines.seats(&object))),
             None => Ok(HostFacts::default()),
         };
         let known = facts.clone().unwrap_or_default();
@@ -129,6 +166,8 @@ impl Reconcile for Observation {
         let in_plane = in_plane(ctx, &object, &secrets)?;
         let (definitions, wanted) = wanted_of(ctx, &object, &secrets, &known).await?;
         let host = match (&host_inventory, &facts) {
+            // It has none, and all that is there is seen.
+            (None, _) if is_on_machines => Contact::Made(HostSeen::default()),
             (None, _) => Contact::NotMade,
             (Some(_), Err(contact)) => contact.clone(),
             (Some(inventory), Ok(_)) => host::look(inventory, &object, &wanted).await,
@@ -165,6 +204,7 @@ impl Reconcile for Observation {
             backups: neighbours::backups(ctx, &object),
             schedules: neighbours::schedules(ctx, &object),
             members,
+            machines,
             on_host,
             in_plane,
             object,
@@ -176,24 +216,7 @@ impl Reconcile for Observation {
     }
 
     fn plan(&self) -> PlanOf<Self> {
-        let neighbours = self.members.neighbours.refs();
-        plan::karmada_deployment::plan(&Observed {
-            now: self.now,
-            object: &self.object,
-            host_cluster: self.host_cluster.as_deref(),
-            others: &refs(&self.others),
-            namesake: self.namesake.as_deref(),
-            material: &self.material,
-            crds: self.definitions.as_ref().map(|documents| documents.as_slice()),
-            facts: &self.facts,
-            kubeconfig: self.kubeconfig.as_deref(),
-            host: &self.host,
-            plane: &self.plane,
-            cluster: self.cluster.as_deref(),
-            backups: &refs(&self.backups),
-            schedules: &refs(&self.schedules),
-            members: self.members.seen(&neighbours),
-        })
+        self.machines.look(|machines| self.decide(machines))
     }
 
     /// A Cluster that cannot be decoded is not one that is gone. Another plane that cannot be decoded takes nothing
@@ -202,13 +225,18 @@ impl Reconcile for Observation {
         let (name, host) = (self.object.name(), self.object.spec.host_cluster_ref.as_ref());
         let mut needed = vec![("ClusterDeployment", name), ("Cluster", name)];
         needed.extend(host.map(|host| ("Cluster", host.name.as_str())));
-        let message = ctx.cache.hold_of(self.object.namespace(), &needed)?;
+        let namespace = self.object.namespace();
+        let of_machines = || self.object.spec.binary.as_ref().and_then(|_| ctx.cache.hold_of_cluster(namespace, name));
+        let message = ctx.cache.hold_of(namespace, &needed).or_else(of_machines)?;
         let old = self.object.status.clone().unwrap_or_else(|| plan.status.clone());
         Some((message.clone(), KarmadaDeploymentStatus { message: Some(message), ..old }))
     }
 
+    /// A lock that was lost is opened by what the API itself shows.
     fn must_refresh(&self, plan: &PlanOf<Self>) -> bool {
-        !plan.actions.is_empty()
+        let known = |status: Option<&KarmadaDeploymentStatus>| status.is_some_and(|s| s.last_token.is_some());
+        let opens = known(Some(&plan.status)) && !known(self.object.status.as_ref());
+        opens || !plan.actions.is_empty()
     }
 
     /// The host, the plane and the Secrets were read just now; that it is still wanted so is asked again.
@@ -223,7 +251,11 @@ impl Reconcile for Observation {
         // So is the news that a cluster which is about to join is being deleted: it must not wait for one that joins
         // after it has asked who has.
         let is_going = neighbours::joins_while_it_goes(ctx, &self.object).await?;
-        Ok((!is_going).then_some(self))
+        if is_going {
+            return Ok(None);
+        }
+        let machines = self.machines.live(ctx, &self.object).await?;
+        Ok(Some(Self { machines, ..self }))
     }
 
     async fn execute(&mut self, ctx: &Context, action: &Action) -> Result<(), Error> {
@@ -256,12 +288,26 @@ impl Reconcile for Observation {
             }
             Action::CreateBackup(backup) => execute::create_ours(ctx, &**backup).await,
             Action::ApplyCluster(cluster) => execute::apply(ctx, &**cluster).await.map(drop),
+            Action::Machines(act) => machines::execute(ctx, &self.object, act).await,
             Action::Member(action) => {
                 let places = Places { in_plane: self.in_plane.as_ref(), on_host: self.on_host.as_ref() };
                 self.members.execute(ctx, &self.object, &places, action, self.now).await;
                 Ok(())
             }
         }
+    }
+
+    /// Of one on machines as a whole, and only if nobody else has written the object: the lock is in it.
+    async fn write_status(&self, ctx: &Context, status: &KarmadaDeploymentStatus) -> Result<bool, Error> {
+        if self.object.spec.binary.is_none() {
+            return execute::patch_status(ctx, &*self.object, self.object.status.as_ref(), status).await;
+        }
+        if self.object.status.as_ref() == Some(status) {
+            return Ok(false);
+        }
+        let mut wanted = (*self.object).clone();
+        wanted.status = Some(status.clone());
+        execute::replace_status(ctx, &wanted).await.map(|_| true)
     }
 
     async fn report(&self, ctx: &Context, plan: &PlanOf<Self>) {

@@ -500,7 +500,7 @@ reasons! {
     EtcdMemberRemains Warning []
         "The member is still in etcd after its removal."
         "Nothing: it is tried again; the message names the member.";
-    EtcdMemberRemovalFailed Warning [CONTROL_PLANE_READY ETCD_READY READY]
+    EtcdMemberRemovalFailed Warning [CONTROL_PLANE_READY ETCD_READY READY UP_TO_DATE]
         "A member could not be taken out of etcd."
         "See the message; it is tried again.";
     EtcdMemberRemoved Warning []
@@ -674,10 +674,10 @@ reasons! {
     InstallCanceled Warning [READY]
         "The install was canceled."
         "To go on, use the command that the message names.";
-    InstallFailed Warning [READY]
+    InstallFailed Warning [ETCD_READY READY UP_TO_DATE]
         "The install failed."
         "See the message: the machine, the step and the cause. It is tried again as long as attempts are left.";
-    Installing Progressing [READY]
+    Installing Progressing [ETCD_READY READY UP_TO_DATE]
         "The control plane is being installed."
         "";
     Internal Warning []
@@ -713,10 +713,10 @@ reasons! {
     JobDeleted Warning [COMPLETE FAILED]
         "The run's Job was deleted."
         "Nothing: it is tried again.";
-    JoinFailed Warning [CONTROL_PLANE_READY ETCD_READY READY WORKERS_READY]
+    JoinFailed Warning [CONTROL_PLANE_READY ETCD_READY READY UP_TO_DATE WORKERS_READY]
         "A machine could not join the cluster."
         "See the message: the machine, the step and the cause.";
-    Joining Progressing [CONTROL_PLANE_READY ETCD_READY READY WORKERS_READY]
+    Joining Progressing [CONTROL_PLANE_READY ETCD_READY READY UP_TO_DATE WORKERS_READY]
         "A machine is joining the cluster."
         "";
     JoiningMember Progressing [MEMBERS_READY]
@@ -842,7 +842,7 @@ reasons! {
     MachinesReleased Normal [DELETING]
         "Every machine is given back."
         "";
-    MachinesSilent Warning [LOCK_AVAILABLE]
+    MachinesSilent Warning [LOCK_AVAILABLE UP_TO_DATE]
         "The cluster's last token is lost, and machines that may know it do not answer."
         "Bring them back, or open the lock with the command in the message.";
     MaintenanceWindowEmpty Warning [MAINTENANCE_WINDOWS_VALID UP_TO_DATE]
@@ -896,9 +896,6 @@ reasons! {
     MembersChanged Warning [COMPLETE FAILED]
         "etcd has other members than those that the backup was laid ready on."
         "Make a new EtcdRestore.";
-    ModeUnsupported Warning [READY UP_TO_DATE]
-        "A Karmada control plane is wanted on machines, which this operator does not make yet."
-        "Use `spec.mode: Containers`, or an operator that makes it.";
     MountFailed Warning [COMPLETE]
         "A volume of the executor's Pod cannot be mounted."
         "See the message.";
@@ -1217,7 +1214,7 @@ reasons! {
     Pruning Progressing [APPLIED READY UP_TO_DATE]
         "Objects that have left the source are being deleted."
         "";
-    QueryingMachines Progressing [DELETING LOCK_AVAILABLE]
+    QueryingMachines Progressing [DELETING LOCK_AVAILABLE UP_TO_DATE]
         "The cluster's last token is lost; its machines are asked for the one that they know."
         "";
     QuorumLost Warning [CONTROL_PLANE_READY ETCD_READY READY]
@@ -1271,7 +1268,7 @@ reasons! {
     RemovingBackup Progressing [DELETING]
         "What a deleted EtcdBackup has stored is being removed from the storage."
         "";
-    RemovingEtcdMember Progressing [CONTROL_PLANE_READY ETCD_READY READY]
+    RemovingEtcdMember Progressing [CONTROL_PLANE_READY ETCD_READY READY UP_TO_DATE]
         "A member is taken out of etcd."
         "";
     RemovingObjects Progressing [APPLIED READY]
@@ -1367,7 +1364,7 @@ reasons! {
     RotationRefused Warning [AUTHORITIES_ROTATED]
         "The annotation `clusterwright.dev/rotate`, or `spec.encryption`, asks for something that cannot be done."
         "Write what the message says.";
-    RouterIDInUse Warning [READY]
+    RouterIDInUse Warning [READY UP_TO_DATE]
         "Another cluster in the same network has the `virtualRouterID`."
         "Make the cluster with another one.";
     RunFailed Warning []
@@ -1544,7 +1541,7 @@ reasons! {
     Timeout Warning [REACHABLE READY]
         "The API did not answer in time."
         "Look at the network and at kube-apiserver.";
-    TokensLost Progressing [LOCK_AVAILABLE]
+    TokensLost Progressing [LOCK_AVAILABLE UP_TO_DATE]
         "The cluster's last token is lost; its machines will be asked for the one that they know."
         "";
     TooManyObjects Warning [APPLIED READY]
@@ -1613,7 +1610,7 @@ reasons! {
     Upgrading Progressing [UP_TO_DATE]
         "Machines, or components of a Karmada control plane, are brought to the version that is wanted, one after the other."
         "";
-    VIPInUse Warning [READY]
+    VIPInUse Warning [READY UP_TO_DATE]
         "Somebody else holds, or wants, the endpoint's address."
         "Make the cluster with a free address.";
     Valid Normal [CERTIFICATES_VALID]
@@ -1661,7 +1658,7 @@ reasons! {
     WaitingForHost Progressing [PROVISIONED]
         "The Machine has no Host yet."
         "See its condition `HostClaimed`.";
-    WaitingForHosts Progressing [CONTROL_PLANE_READY ETCD_READY READY WORKERS_READY]
+    WaitingForHosts Progressing [CONTROL_PLANE_READY ETCD_READY READY UP_TO_DATE WORKERS_READY]
         "The pool has not enough Hosts."
         "Add Hosts; the message says how many of which kind.";
     WaitingForInputs Progressing [COMPLETE]
@@ -1721,7 +1718,7 @@ reasons! {
     WaitingForWindow Progressing [DRIFTED UP_TO_DATE]
         "What disrupts machines waits for the next maintenance window."
         "";
-    WaitingToJoin Progressing [CONTROL_PLANE_READY ETCD_READY READY WORKERS_READY]
+    WaitingToJoin Progressing [CONTROL_PLANE_READY ETCD_READY READY UP_TO_DATE WORKERS_READY]
         "A machine is to join once something else is over."
         "";
     WorksMissing Warning [UP_TO_DATE]

@@ -64,6 +64,7 @@ use crate::lock::Lock;
 use crate::lock::tokens::Tokens;
 use crate::{Next, Plan};
 pub use action::Action;
+pub(crate) use endpoint::claim as endpoint_claim;
 pub use observed::Observed;
 use proposal::Round;
 use prune_runs::prune;

@@ -1,5 +1,5 @@
-//! KarmadaDeployment: a Karmada control plane as Pods of a host cluster. What it consists of is a list of objects, on
-//! the host and in the plane itself; each belongs to a stage, and a stage begins once all before it are as they are
+//! KarmadaDeployment: a Karmada control plane as Pods of a host cluster, or as services of machines. What it consists of
+//! is a list of objects, on the host and in the plane itself; each belongs to a stage, and a stage begins once all before it are as they are
 //! wanted and work. The same order installs a plane, repairs it, and rolls a change through it.
 
 mod action;
@@ -26,6 +26,7 @@ mod programs;
 mod progress;
 mod release;
 pub mod removal;
+mod seats;
 mod spec_problem;
 mod status;
 mod token_restart;
@@ -34,7 +35,7 @@ mod upgrade;
 mod wanted;
 
 use crds::names::{finalizer, pki_secret};
-use crds::{ObjectExt, Reason};
+use crds::{KarmadaDeployment, ObjectExt, Reason};
 use serde_json::{Value, json};
 
 use crate::addon::Problem;
@@ -46,13 +47,17 @@ pub use contact::{Contact, Forbidden};
 pub use deletion::members_are_seen;
 pub use endpoint::endpoint;
 pub use host_seen::HostSeen;
-pub use leaves::{LeafWanted, leaves};
+pub use leaves::LeafWanted;
+use machines::Machines;
+pub(crate) use machines::endpoint_claim::claim as plane_endpoint_claim;
+pub use machines::seats;
 pub use material::{Files, Material, Source, sources};
 pub use observed::{HostFacts, Observed, PlaneSeen, Propagated};
 pub use own_cluster::is_cluster_of;
 pub use place::{Hold, Manifest, Place, Stage, Wanted};
 use progress::{StageReport, progress};
 pub use release::{DEFINITIONS, RELEASES, Release};
+pub use seats::{MachinesSeen, Seat, Seats};
 use status::Found;
 use unseen::unseen;
 use upgrade::Scene;
@@ -89,11 +94,23 @@ pub fn trial_policy() -> Value {
     })
 }
 
+/// The certificates that are wanted.
+pub fn leaves(object: &KarmadaDeployment, facts: &HostFacts) -> Vec<LeafWanted> {
+    match object.spec.binary.as_ref() {
+        None => leaves::in_pods(object, facts),
+        Some(_) => machines::leaves(object, &facts.seats),
+    }
+}
+
 /// Decides.
 pub fn plan(observed: &Observed<'_>) -> Planned {
     if observed.object.is_deleting() {
-        let deletion::Deleting { actions, next, told, members } = deletion::plan(observed);
-        let status = status::deleting(observed, &told, &members);
+        let machines = Machines::observe(observed, None, false);
+        let deletion::Deleting { actions, next, told, members } = deletion::plan(observed, machines.as_ref());
+        let mut status = status::deleting(observed, &told, &members);
+        if let Some(machines) = &machines {
+            machines.record(&mut status);
+        }
         return Plan { actions, status, next, waits_for: Some(told.message) };
     }
     keep(observed)
@@ -103,15 +120,20 @@ pub fn plan(observed: &Observed<'_>) -> Planned {
 fn keep(observed: &Observed<'_>) -> Planned {
     let object = observed.object;
     let wanted = wanted(object, observed.material, observed.facts, observed.crds.unwrap_or_default());
-    let reports = progress(observed, &wanted);
-    let mut work = work(observed, &wanted, &reports);
+    let upgrade = upgrade::planned(observed);
+    let problem = spec_problem::find(observed);
+    let machines = Machines::observe(observed, upgrade.as_ref(), problem.is_none());
+    let mut reports = progress(observed, &wanted);
+    reports.extend(machines.iter().flat_map(Machines::reports));
+    reports.sort_by_key(|report| report.stage);
+    let mut work = work(observed, (&wanted, &reports), problem, machines.as_ref());
     if object.spec.paused && !work.actions.is_empty() {
         work.pause();
     }
+    work.actions.extend(machines.iter().flat_map(Machines::acts).map(Action::Machines));
     let has_work = !work.actions.is_empty();
     let members = members::plan(&observed.of_members());
     let Work { actions, before, outdated } = work;
-    let upgrade = upgrade::planned(observed);
     let silent = status::silent(observed, upgrade.as_ref());
     let upgrade = upgrade.map(|upgrade| {
         let scene =
@@ -130,6 +152,7 @@ fn keep(observed: &Observed<'_>) -> Planned {
         upgrade,
         members: &members.status,
         restarted_at,
+        machines: machines.as_ref(),
     };
     let status = status::status(observed, &found);
     let is_at_rest = status::plane_works(&status) && !has_work;
@@ -139,6 +162,7 @@ fn keep(observed: &Observed<'_>) -> Planned {
         None if is_at_rest => RESYNC_SECONDS,
         _ => LOOK_AGAIN_SECONDS,
     });
+    let next = machines.iter().fold(next, |next, machines| next.or_sooner(machines.next()));
     let is_ready = crds::conditions::is_true(&status.conditions, crds::names::condition::READY);
     let waits_for = status.message.clone().filter(|_| !is_ready).or(members.waits_for);
     // What fails for a member ends nothing; what fails for the plane would end what is done for members.
@@ -176,9 +200,14 @@ impl Work {
     }
 }
 
-fn work(observed: &Observed<'_>, wanted: &[Wanted], reports: &[StageReport]) -> Work {
+fn work(
+    observed: &Observed<'_>,
+    (wanted, reports): (&[Wanted], &[StageReport]),
+    problem: Option<Problem>,
+    machines: Option<&Machines<'_>>,
+) -> Work {
     let object = observed.object;
-    if let Some(problem) = spec_problem::find(observed) {
+    if let Some(problem) = problem {
         return Work::stopped(problem);
     }
     if let Err(why) = observed.host.look() {
@@ -193,23 +222,33 @@ fn work(observed: &Observed<'_>, wanted: &[Wanted], reports: &[StageReport]) -> 
             false => Work::first(Action::MakeKeys, &format!("making Secret {}", pki_secret(object.name()))),
         };
     }
-    prepare(observed, reports).unwrap_or_else(|| {
+    prepare(observed, reports, machines).unwrap_or_else(|| {
         let removal = removal::removal(observed, wanted);
         let open = reports.iter().find(|report| !report.is_done());
         let mut actions = removal.actions;
         actions.extend(own_cluster::apply(observed));
         actions.extend(open.into_iter().flat_map(|report| report.writes.clone()));
-        let outdated = removal.left.first().map(|first| Problem {
-            reason: Reason::Pruning,
-            message: format!("removing {first}, {} left that are wanted no more", count(removal.left.len(), "object")),
+        let pruning = |message: String| Problem { reason: Reason::Pruning, message };
+        let outdated = removal.left.first().map(|first| {
+            pruning(format!("removing {first}, {} left that are wanted no more", count(removal.left.len(), "object")))
         });
+        let outdated = outdated.or_else(|| {
+            let taken_off = machines.and_then(Machines::taken_off).filter(|_| observed.plane.seen().is_some());
+            let (run, message) = taken_off?;
+            actions.extend(run.map(Action::Machines));
+            Some(pruning(message))
+        });
+        let outdated = outdated.or_else(|| machines.and_then(Machines::problem).cloned());
         Work { actions, before: None, outdated }
     })
 }
 
 /// What the stages need: Services, whose names and addresses certificates are for, and then these.
-fn prepare(observed: &Observed<'_>, reports: &[StageReport]) -> Option<Work> {
+fn prepare(observed: &Observed<'_>, reports: &[StageReport], machines: Option<&Machines<'_>>) -> Option<Work> {
     let object = observed.object;
+    if let Some(machines) = machines {
+        return prepare_machines(observed, machines);
+    }
     let foundation = reports.first().filter(|report| report.stage == Stage::Foundation && !report.writes.is_empty());
     if observed.facts.service.is_none() {
         let actions = foundation.map(|report| report.writes.clone()).unwrap_or_default();
@@ -219,6 +258,22 @@ fn prepare(observed: &Observed<'_>, reports: &[StageReport]) -> Option<Work> {
         });
         return Some(Work { actions, before: Some(waits), outdated: None });
     }
+    make_secrets(observed)
+}
+
+/// What the stages of a plane on machines need: its machines with etcd, and then the same.
+fn prepare_machines(observed: &Observed<'_>, machines: &Machines<'_>) -> Option<Work> {
+    if machines.are_installed() {
+        return make_secrets(observed);
+    }
+    let message = || "making the plane's machines".to_owned();
+    let problem = machines.problem().cloned();
+    Some(Work::stopped(problem.unwrap_or_else(|| Problem { reason: Reason::Installing, message: message() })))
+}
+
+/// The certificates and the administrator's kubeconfig; none: they are as they are wanted.
+fn make_secrets(observed: &Observed<'_>) -> Option<Work> {
+    let object = observed.object;
     let server = match endpoint(object, observed.facts) {
         Ok(server) => server,
         Err(message) => return Some(Work::stopped(Problem { reason: Reason::WaitingForEndpoint, message })),
@@ -234,6 +289,10 @@ fn prepare(observed: &Observed<'_>, reports: &[StageReport]) -> Option<Work> {
 /// Whether the plane may have been made with keys that are gone.
 fn was_made(observed: &Observed<'_>) -> bool {
     let has_run = observed.object.status.as_ref().is_some_and(|status| status.kubeconfig_ref.is_some());
+    let has_joined = |machine: &&crds::Machine| crate::lifecycle::is_provisioned(machine);
+    if observed.machines.machines.iter().any(|machine| has_joined(&machine)) {
+        return true;
+    }
     let Contact::Made(host) = observed.host else { return true };
     has_run || host.listed.iter().any(|live| live["kind"] == "Deployment" || live["kind"] == "StatefulSet")
 }

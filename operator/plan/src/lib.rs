@@ -30,6 +30,7 @@ pub mod endpoint_claims;
 pub mod etcd;
 pub mod etcd_backup;
 pub mod etcd_backup_schedule;
+pub(crate) mod etcd_removal;
 pub mod etcd_restore;
 pub mod formed_cluster;
 pub mod former;

@@ -41,7 +41,9 @@ pub(super) async fn execute(ctx: &Context, deployment: &ClusterDeployment, actio
         Action::DeleteCluster(cluster) => execute::delete(ctx, &**cluster, None).await,
         Action::ApplyAddon(addon) => execute::apply(ctx, &**addon).await.map(drop),
         Action::DeleteAddon(addon) => execute::delete(ctx, &**addon, None).await,
-        Action::ApplyMachineSet { name, object } => apply_set(ctx, deployment, name, object).await,
+        Action::ApplyMachineSet { name, object } => {
+            apply_set(ctx, &deployment.namespace().unwrap_or_default(), name, object).await
+        }
         Action::DeleteMachineSet(set) => execute::delete(ctx, &**set, None).await,
         Action::DeleteMachine(machine) => execute::delete(ctx, &**machine, None).await,
         Action::ForceRemoveMachine(machine) => force_remove(ctx, machine, None).await,
@@ -74,15 +76,16 @@ pub(super) async fn execute(ctx: &Context, deployment: &ClusterDeployment, actio
     }
 }
 
-async fn apply_set(ctx: &Context, deployment: &ClusterDeployment, name: &str, object: &Value) -> Result<(), Error> {
-    let api: Api<MachineSet> = Api::namespaced(ctx.client.clone(), &deployment.namespace().unwrap_or_default());
+/// Applies a MachineSet of this namespace.
+pub(crate) async fn apply_set(ctx: &Context, namespace: &str, name: &str, object: &Value) -> Result<(), Error> {
+    let api: Api<MachineSet> = Api::namespaced(ctx.client.clone(), namespace);
     let params = PatchParams::apply(FIELD_MANAGER).force();
     let applied = api.patch(name, &params, &Patch::Apply(object)).await;
     applied.map(drop).doing(|| format!("apply MachineSet {name}"))
 }
 
 /// A person said of the whole cluster what is said of one of its machines here; or it is lost, since then.
-async fn force_remove(ctx: &Context, machine: &Machine, lost: Option<Timestamp>) -> Result<(), Error> {
+pub(crate) async fn force_remove(ctx: &Context, machine: &Machine, lost: Option<Timestamp>) -> Result<(), Error> {
     let generation = machine.metadata.generation.unwrap_or_default().to_string();
     let mut annotations = json!({ names::annotation::FORCE_REMOVE: generation });
     if let Some(since) = lost {

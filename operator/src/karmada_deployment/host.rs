@@ -47,7 +47,7 @@ pub(super) async fn facts(
         Err(failure) => return Err(contact(objects, failure).await),
     };
     let workloads = inventory.listed(&WORKLOADS).await.map_err(Contact::Lost)?;
-    Ok(HostFacts { service, versions: running_versions(object, &workloads) })
+    Ok(HostFacts { service, versions: running_versions(object, &workloads), ..HostFacts::default() })
 }
 
 /// Looks at all that is wanted there, and at all that was made there.

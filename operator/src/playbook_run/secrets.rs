@@ -52,7 +52,7 @@ pub(super) async fn freeze(
                 data.extend(restore::files(ctx, run, deployment).await?);
             }
         }
-        Some(Former::Plane(plane)) => data.extend(plane::files(ctx, plane, needs).await?),
+        Some(Former::Plane(plane)) => data.extend(plane::files(ctx, plane, run, needs).await?),
         None => {}
     }
     if needs.backup && former.is_some() == run.spec.cluster_name.is_some() {

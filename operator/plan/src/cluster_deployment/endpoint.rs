@@ -10,6 +10,7 @@ use super::problem::Problem;
 use super::state::{ClusterMachine, ClusterState};
 use crate::endpoint_claims::{self, EndpointClaim, Rival, Standing};
 use crate::inputs::address_in_cluster;
+use crate::karmada_deployment::plane_endpoint_claim;
 
 /// Where each API server answers, for load balancers and DNS. One that leaves stays in the list until its Host is given
 /// back, and gets no clients.
@@ -45,7 +46,7 @@ pub(super) fn backends(members: &[ClusterMachine<'_>]) -> Value {
 }
 
 /// The endpoint that a ClusterDeployment asks for; none: it asks for none.
-fn claim(deployment: &ClusterDeployment) -> Option<EndpointClaim<'_>> {
+pub(crate) fn claim(deployment: &ClusterDeployment) -> Option<EndpointClaim<'_>> {
     let endpoint = deployment.spec.control_plane.endpoint.as_ref()?;
     let standing = match &deployment.status {
         Some(status) if status.installed_at.is_some() => Standing::Installed,
@@ -75,7 +76,9 @@ pub(super) fn problem(state: &ClusterState<'_>) -> Option<Problem> {
         let name = host.name();
         return taken(format!("Host {name} has this address"));
     }
-    let others: Vec<EndpointClaim<'_>> = state.observed.deployments.iter().filter_map(|other| claim(other)).collect();
+    let of_clusters = state.observed.deployments.iter().filter_map(|other| claim(other));
+    let of_planes = state.observed.planes.iter().filter_map(|other| plane_endpoint_claim(other));
+    let others: Vec<EndpointClaim<'_>> = of_clusters.chain(of_planes).collect();
     match endpoint_claims::find(&claim(state.deployment)?, &others)? {
         Rival::Address { of: (kind, of) } => taken(format!("it is the endpoint of {kind} {of}")),
         Rival::RouterId { id, of: (kind, of), free } => {

@@ -88,13 +88,17 @@ impl<'a> EtcdMembership<'a> {
     }
 }
 
+/// The part of a plane on machines whose flags name etcd's members.
+const PLANE_API_SERVER: &str = "apiserver";
+
 /// Whether a run tells of etcd's members as they have been since then. The moment of the change that it was made for
 /// says so: the time of its creation is of another clock.
 pub(crate) fn knows_of(run: &PlaybookRun, since: Timestamp) -> bool {
     let change = run.annotation(annotation::ETCD_CHANGE);
     let change = change.and_then(|change| change.parse::<Timestamp>().ok());
     let made = run.created_at().map(|made| made.0);
-    let tells = !run.spec.intent.changes_nothing() && run.spec.steps.contains(&Step::EtcdEndpoints);
+    let is_of_plane = run.spec.karmada.as_ref().is_some_and(|karmada| karmada.part == PLANE_API_SERVER);
+    let tells = !run.spec.intent.changes_nothing() && (run.spec.steps.contains(&Step::EtcdEndpoints) || is_of_plane);
     tells && change.or(made).is_some_and(|known| known >= since)
 }
 

@@ -31,7 +31,7 @@ impl<'a> EtcdMembership<'a> {
     }
 
     /// Whether it is known to work, as [`is_healthy`] says it of a machine of a cluster of Kubernetes.
-    pub(super) fn is_healthy(&self, machine: &Machine) -> bool {
+    pub fn is_healthy(&self, machine: &Machine) -> bool {
         match self.cluster.is_node(machine.spec.role) {
             true => is_healthy(machine),
             false => is_well_without_node(machine),

@@ -4,6 +4,7 @@ use crds::cluster_addon::AppliedObject;
 use crds::{Cluster, EtcdBackup, KarmadaDeploymentStatus};
 
 use super::leaves::LeafWanted;
+use super::machines::Act;
 use super::members;
 use super::place::{Manifest, Place};
 use crate::Plan;
@@ -45,6 +46,8 @@ pub enum Action {
     },
     /// Apply the Cluster that stands for the plane in the namespace of the KarmadaDeployment.
     ApplyCluster(Box<Cluster>),
+    /// Do this about the machines of the plane.
+    Machines(Act),
     /// Do this for a member. A failure is the member's: it goes into its `failure`, nothing further is done for it in
     /// this pass, and all else goes on.
     Member(members::Action),

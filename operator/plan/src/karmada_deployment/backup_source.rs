@@ -40,7 +40,16 @@ pub(crate) fn etcd_prefix(object: &KarmadaDeployment) -> &str {
 
 /// Why Pods of the metadata cluster cannot read it; none: they can.
 pub(crate) fn etcd_not_reached(object: &KarmadaDeployment) -> Option<String> {
-    let host = object.spec.host_cluster_ref.as_ref().filter(|_| object.spec.etcd.external.is_none())?;
+    if object.spec.etcd.external.is_some() {
+        return None;
+    }
+    if object.spec.binary.is_some() {
+        return Some(format!(
+            "the etcd of KarmadaDeployment {} is on machines of its own, which no backup reads: of a plane with mode Binary only an etcd of spec.etcd.external is backed up",
+            object.name()
+        ));
+    }
+    let host = object.spec.host_cluster_ref.as_ref()?;
     Some(format!(
         "the etcd of KarmadaDeployment {} runs on Cluster {}, whose Pods are not reached from the metadata cluster: of such a plane only an etcd of spec.etcd.external is backed up",
         object.name(),

@@ -12,6 +12,7 @@ use super::component::Component;
 use super::contact::Unseen;
 use super::estimators;
 use super::host_seen::HostSeen;
+use super::machines::{self, Machines};
 use super::members;
 use super::names::is_made_for;
 use super::observed::Observed;
@@ -68,10 +69,16 @@ pub fn members_are_seen(object: &KarmadaDeployment) -> bool {
     !object.is_deleting() || (hold(object).is_none() && !is_past_members(object))
 }
 
-pub(super) fn plan(observed: &Observed<'_>) -> Deleting {
+pub(super) fn plan(observed: &Observed<'_>, machines: Option<&Machines<'_>>) -> Deleting {
     let object = observed.object;
     if let Some(hold) = hold(object) {
-        return hold;
+        // A plane that is left as it is lets its machines go as they are.
+        let end =
+            machines.filter(|_| hold.told.reason == Reason::PlaneDetached).and_then(|machines| machines.end(false));
+        return match end {
+            Some(end) => Deleting { members: hold.members, ..of_machines(end) },
+            None => hold,
+        };
     }
     if !is_past_members(object) {
         let members = members::plan(&observed.of_members());
@@ -79,6 +86,11 @@ pub(super) fn plan(observed: &Observed<'_>) -> Deleting {
         if !members.status.is_empty() || !members::known(object).is_empty() {
             return unjoin(object, members);
         }
+    }
+    if let Some(machines) = machines {
+        let message = "every machine is given back".to_owned();
+        let end = machines.end(true).map(of_machines);
+        return end.unwrap_or_else(|| Deleting::done(object, Reason::PlaneRemoved, message));
     }
     match observed.host.look() {
         Ok(seen) => remove(object, seen).unwrap_or_else(|| {
@@ -114,7 +126,26 @@ fn hold(object: &KarmadaDeployment) -> Option<Deleting> {
 /// Whether the host is being cleaned: then nothing answers any more that members could leave through.
 fn is_past_members(object: &KarmadaDeployment) -> bool {
     let deleting = object.condition(condition::DELETING).filter(|deleting| deleting.status == "True");
-    deleting.is_some_and(|deleting| Reason::among(&deleting.reason, &[Reason::RemovingPlane, Reason::PlaneRemoved]))
+    deleting.is_some_and(|deleting| Reason::among(&deleting.reason, &PAST_MEMBERS))
+}
+
+/// What is said once no member is left.
+const PAST_MEMBERS: [Reason; 9] = [
+    Reason::RemovingPlane,
+    Reason::PlaneRemoved,
+    Reason::CancelingRuns,
+    Reason::DeletingMachines,
+    Reason::CleaningMachines,
+    Reason::ResetFailed,
+    Reason::WaitingForMachines,
+    Reason::QueryingMachines,
+    Reason::MachinesSilent,
+];
+
+/// What becomes of the machines.
+fn of_machines(end: machines::Deletion) -> Deleting {
+    let actions = end.acts.into_iter().map(Action::Machines).collect();
+    Deleting { actions, next: end.next, ..Deleting::waits(end.told.reason, end.told.message) }
 }
 
 /// Whether it may go: it is not protected, or a person said so, or it has begun.

@@ -1,7 +1,7 @@
 //! Where the plane's API server is reached from outside of the host cluster.
 
 use crds::KarmadaDeployment;
-use crds::karmada_deployment::ServiceType;
+use crds::karmada_deployment::{PlaneBinary, ServiceType};
 use serde_json::Value;
 
 use super::names::{api_server_service, full_host_name};
@@ -12,6 +12,9 @@ pub(super) const PORT: u16 = 5443;
 
 /// `https://host:port`; or what it waits for.
 pub fn endpoint(object: &KarmadaDeployment, facts: &HostFacts) -> Result<String, String> {
+    if let Some(binary) = object.spec.binary.as_ref() {
+        return of_machines(binary, facts);
+    }
     let wanted = &object.spec.api_server;
     let service = api_server_service(object);
     let (host, port) = match wanted.service_type {
@@ -28,8 +31,22 @@ pub fn endpoint(object: &KarmadaDeployment, facts: &HostFacts) -> Result<String,
             (host, i64::from(PORT))
         }
     };
-    let host = if host.contains(':') { format!("[{host}]") } else { host };
-    Ok(format!("https://{host}:{port}"))
+    Ok(url(&host, port))
+}
+
+/// `https://host:port`.
+pub(super) fn url(host: &str, port: i64) -> String {
+    if host.contains(':') { format!("https://[{host}]:{port}") } else { format!("https://{host}:{port}") }
+}
+
+/// The endpoint of a plane on machines; without one its only machine.
+fn of_machines(binary: &PlaneBinary, facts: &HostFacts) -> Result<String, String> {
+    if let Some(endpoint) = &binary.endpoint {
+        return Ok(url(&endpoint.host, i64::from(endpoint.port)));
+    }
+    let first = facts.seats.control_planes.first();
+    let first = first.ok_or_else(|| "waiting for the plane's machine to have a Host".to_owned())?;
+    Ok(url(&first.address, i64::from(PORT)))
 }
 
 /// IP addresses and names of the Service that clients may use, as far as they are known.

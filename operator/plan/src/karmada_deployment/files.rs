@@ -15,6 +15,44 @@ use crate::naming::short_hash;
 /// Where the files of a component are in its container.
 pub(super) const DIRECTORY: &str = "/etc/karmada";
 
+/// Where a component finds its files, and the API server.
+pub(super) struct Located {
+    /// The directory of its files.
+    pub directory: String,
+    /// Whether all of them are in that directory itself.
+    pub is_flat: bool,
+    /// `https://host:port` of the API server that it asks.
+    pub server: String,
+    /// What the names of the API server's certificate begin with, among all certificates.
+    pub api_server: String,
+}
+
+impl Located {
+    /// In a container of a Pod.
+    fn in_pod(object: &KarmadaDeployment) -> Self {
+        Self {
+            directory: DIRECTORY.to_owned(),
+            is_flat: false,
+            server: format!("https://{}:{PORT}", full_host_name(object, &api_server_service(object))),
+            api_server: API_SERVER.to_owned(),
+        }
+    }
+
+    /// The whole path of a file.
+    pub fn path(&self, file: &str) -> String {
+        let name = if self.is_flat { flat(file) } else { file.to_owned() };
+        format!("{}/{name}", self.directory)
+    }
+}
+
+/// What the files of the API server's certificate are called.
+const API_SERVER: &str = "apiserver";
+
+/// The name of a file where all are in one directory: `pki/etcd/ca.crt` is `etcd-ca.crt`.
+pub(super) fn flat(path: &str) -> String {
+    path.strip_prefix("pki/").unwrap_or(path).replace('/', "-")
+}
+
 /// A file: its path below [`DIRECTORY`], and its content.
 pub(super) struct File {
     path: String,
@@ -30,6 +68,16 @@ impl File {
     pub fn key(&self) -> String {
         self.path.replace('/', ".")
     }
+
+    /// Its name where all are in one directory.
+    pub fn flat_name(&self) -> String {
+        flat(&self.path)
+    }
+
+    /// What is in it.
+    pub fn into_content(self) -> Vec<u8> {
+        self.content
+    }
 }
 
 /// Where the content of a file is.
@@ -43,13 +91,24 @@ enum Origin<'a> {
     Kubeconfig,
 }
 
-/// The files of a component; none: one of them is not there yet.
+/// The files of a component in a Pod; none: one of them is not there yet.
 pub(super) fn files(object: &KarmadaDeployment, material: &Material, component: Component) -> Option<Vec<File>> {
-    let origins = origins(object, component);
-    origins
-        .into_iter()
-        .map(|(path, origin)| Some(File { path, content: read(object, material, component, &origin)? }))
-        .collect()
+    files_at(object, material, component, &Located::in_pod(object))
+}
+
+/// The files of a component that is there; none: one of them is not there yet.
+pub(super) fn files_at(
+    object: &KarmadaDeployment,
+    material: &Material,
+    component: Component,
+    located: &Located,
+) -> Option<Vec<File>> {
+    let origins = origins(object, component, located);
+    let read = |origin: &Origin<'_>| match origin {
+        Origin::Kubeconfig => Some(kubeconfig(component, located).into_bytes()),
+        other => read(object, material, other),
+    };
+    origins.into_iter().map(|(path, origin)| Some(File { content: read(&origin)?, path })).collect()
 }
 
 /// A path in [`DIRECTORY`] as flags have it.
@@ -78,26 +137,30 @@ pub(super) fn digest(files: &[File]) -> String {
     short_hash(&parts.iter().map(String::as_str).collect::<Vec<_>>(), 16)
 }
 
-fn read(object: &KarmadaDeployment, material: &Material, component: Component, origin: &Origin<'_>) -> Option<Vec<u8>> {
+fn read(object: &KarmadaDeployment, material: &Material, origin: &Origin<'_>) -> Option<Vec<u8>> {
     let found = match origin {
         Origin::Keys(name) => material.keys.as_ref()?.get(name)?,
         Origin::Leaf(name) => material.leaves.get(name)?,
         Origin::Etcd(key) => material.secrets.get(&object.spec.etcd.external.as_ref()?.secret_ref.name)?.get(key)?,
-        Origin::Kubeconfig => return Some(kubeconfig(object, component).into_bytes()),
+        Origin::Kubeconfig => return None,
     };
     Some(found.to_vec())
 }
 
-fn origins<'a>(object: &KarmadaDeployment, component: Component) -> Vec<(String, Origin<'a>)> {
+fn origins<'a>(object: &KarmadaDeployment, component: Component, located: &Located) -> Vec<(String, Origin<'a>)> {
     let suffix = component.suffix();
     let mut origins: Vec<(String, Origin<'a>)> = Vec::new();
-    let mut pair = |stem: &str| {
-        let names = ["crt", "key"].map(|ending| format!("{stem}.{ending}"));
-        origins.extend(names.map(|name| (format!("pki/{name}"), Origin::Leaf(name))));
+    let mut pair_of = |stem: &str, leaf: &str| {
+        let pair = |ending: &str| (format!("pki/{stem}.{ending}"), Origin::Leaf(format!("{leaf}.{ending}")));
+        origins.extend(["crt", "key"].map(pair));
     };
+    if component == Component::ApiServer {
+        pair_of(API_SERVER, &located.api_server);
+    }
+    let mut pair = |stem: &str| pair_of(stem, stem);
     match component {
         Component::Etcd => ["etcd-server", "etcd-peer"].iter().for_each(|stem| pair(stem)),
-        Component::ApiServer => ["apiserver", "front-proxy-client"].iter().for_each(|stem| pair(stem)),
+        Component::ApiServer => pair("front-proxy-client"),
         _ => pair(&format!("{suffix}-client")),
     }
     if component.serves_plane() {
@@ -141,13 +204,15 @@ fn origins<'a>(object: &KarmadaDeployment, component: Component) -> Vec<(String,
     origins
 }
 
-/// The kubeconfig of a component, which reaches the API server by its Service. JSON is YAML.
-fn kubeconfig(object: &KarmadaDeployment, component: Component) -> String {
-    let (name, suffix) = (component.name(), component.suffix());
-    let server = format!("https://{}:{PORT}", full_host_name(object, &api_server_service(object)));
+/// The kubeconfig of a component. JSON is YAML.
+fn kubeconfig(component: Component, located: &Located) -> String {
+    let (name, suffix, path) = (component.name(), component.suffix(), |file: &str| located.path(file));
     json!({
         "apiVersion": "v1", "kind": "Config", "current-context": "plane",
-        "clusters": [{ "name": "plane", "cluster": { "server": server, "certificate-authority": path("pki/ca.crt") } }],
+        "clusters": [{
+            "name": "plane",
+            "cluster": { "server": located.server, "certificate-authority": path("pki/ca.crt") },
+        }],
         "contexts": [{ "name": "plane", "context": { "cluster": "plane", "user": name } }],
         "users": [{ "name": name, "user": {
             "client-certificate": path(&format!("pki/{suffix}-client.crt")),

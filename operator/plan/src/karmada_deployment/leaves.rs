@@ -34,14 +34,11 @@ pub struct LeafWanted {
     pub serves: bool,
 }
 
-/// The certificates of the plane. They follow from the spec and from what the host says of the API server's Service:
-/// once that has another address, they are made anew.
-pub fn leaves(object: &KarmadaDeployment, facts: &HostFacts) -> Vec<LeafWanted> {
+/// The certificates of a plane in Pods. They follow from the spec and from what the host says of the API server's
+/// Service: once that has another address, they are made anew.
+pub(super) fn in_pods(object: &KarmadaDeployment, facts: &HostFacts) -> Vec<LeafWanted> {
     let spec = &object.spec;
-    let mut leaves = vec![
-        server("apiserver", Subject::Ca, "kube-apiserver", api_server_names(object, facts)),
-        client("front-proxy-client", Subject::FrontProxyCa, "front-proxy-client", None),
-    ];
+    let mut leaves = vec![server("apiserver", Subject::Ca, "kube-apiserver", api_server_names(object, facts))];
     if let Some(local) = spec.etcd.local() {
         let names = etcd_names(object, local.replicas);
         leaves.push(server("etcd-server", Subject::EtcdCa, "etcd", names.clone()));
@@ -50,21 +47,39 @@ pub fn leaves(object: &KarmadaDeployment, facts: &HostFacts) -> Vec<LeafWanted> 
     if spec.estimator.is_some() {
         leaves.push(client(ESTIMATOR_CLIENT, Subject::Ca, ESTIMATOR_USER, None));
     }
+    let serving = |component: Component| {
+        let (suffix, user) = (component.suffix(), user(component));
+        server(suffix, Subject::Ca, &user, serving_names(object, component))
+    };
+    leaves.extend(of_components(object, serving));
+    leaves
+}
+
+/// What all planes have: the client by which the API server passes requests on, and the clients and servers of the
+/// components, `serving` of those that it asks.
+pub(super) fn of_components(object: &KarmadaDeployment, serving: impl Fn(Component) -> LeafWanted) -> Vec<LeafWanted> {
+    let spec = &object.spec;
+    let mut leaves = vec![client("front-proxy-client", Subject::FrontProxyCa, "front-proxy-client", None)];
     for component in Component::ALL.into_iter().filter(|component| component.replicas(spec).is_some()) {
         let suffix = component.suffix();
         if component.uses_etcd() && spec.etcd.external.is_none() {
             let common_name = format!("karmada-{suffix}-etcd-client");
             leaves.push(client(&format!("{suffix}-etcd-client"), Subject::EtcdCa, &common_name, None));
         }
-        let user = format!("system:karmada:{suffix}");
         if component.has_kubeconfig() {
-            leaves.push(client(&format!("{suffix}-client"), Subject::Ca, &user, Some("system:masters")));
+            let masters = Some("system:masters");
+            leaves.push(client(&format!("{suffix}-client"), Subject::Ca, &user(component), masters));
         }
         if component.serves_plane() {
-            leaves.push(server(suffix, Subject::Ca, &user, serving_names(object, component)));
+            leaves.push(serving(component));
         }
     }
     leaves
+}
+
+/// Whom the plane's API server takes a component for.
+pub(super) fn user(component: Component) -> String {
+    format!("system:karmada:{}", component.suffix())
 }
 
 impl Component {

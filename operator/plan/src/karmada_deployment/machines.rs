@@ -2,19 +2,39 @@
 //! its part is on every machine as it is wanted, and works there; what is not is brought by a run. So the same order
 //! installs a plane, brings a machine to it, renews certificates and rolls a version through it.
 
+mod act;
 mod balancer;
 mod certificates;
+mod deletion;
+pub(super) mod endpoint_claim;
+mod history;
+mod lock;
+mod operations;
 mod order;
+mod placed;
+mod plane;
 mod ports;
+mod rollout;
+mod seating;
+mod secret_files;
 mod service;
+mod state;
+mod taken_off;
 mod turn;
+mod wanted_parts;
 
+pub use act::Act;
 pub use balancer::{Frontend, frontends, served_at};
-pub use certificates::{Seat, api_server_leaf, serving_leaf};
+pub use certificates::leaves;
+pub(super) use deletion::Deletion;
 pub use order::{Part, parts, steps_to_join};
+pub(super) use plane::Machines;
 pub use ports::Ports;
+pub use seating::seats;
+pub use secret_files::secret_files;
+pub(super) use service::has_all_files;
 pub use service::{Service, Site, exec_start, service};
 pub use turn::{Placed, PlaneMachine, Turn, turn};
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

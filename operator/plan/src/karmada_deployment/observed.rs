@@ -12,6 +12,7 @@ use super::contact::Contact;
 use super::host_seen::HostSeen;
 use super::material::Material;
 use super::members;
+use super::seats::{MachinesSeen, Seats};
 use crate::addon::Problem;
 use crate::cluster_addon::State;
 use crate::cluster_addon::documents::Document;
@@ -49,6 +50,8 @@ pub struct Observed<'a> {
     pub schedules: &'a [&'a EtcdBackupSchedule],
     /// What was seen of its members.
     pub members: members::Seen<'a>,
+    /// What was observed of its machines, where it is on machines.
+    pub machines: MachinesSeen<'a>,
 }
 
 impl<'a> Observed<'a> {
@@ -65,8 +68,18 @@ impl<'a> Observed<'a> {
 pub struct HostFacts {
     /// The Service `names::api_server_service` in the host namespace, as it is; `None`: it is not there.
     pub service: Option<Value>,
-    /// The versions of the workloads in the host namespace, as `running_versions` reads them.
+    /// The versions of the workloads in the host namespace, as `running_versions` reads them; of a plane on machines
+    /// those of its seats.
     pub versions: BTreeMap<Component, String>,
+    /// The machines of a plane on machines.
+    pub seats: Seats,
+}
+
+impl HostFacts {
+    /// Those of a plane on machines.
+    pub fn of_machines(seats: Seats) -> Self {
+        Self { service: None, versions: seats.versions.clone(), seats }
+    }
 }
 
 /// What was seen in the plane.

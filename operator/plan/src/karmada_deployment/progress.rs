@@ -36,10 +36,15 @@ pub(super) struct StageReport {
     pub unhealthy: Option<Problem>,
     /// Whether an upgrade has yet to come to it: nothing waits for it to work.
     pub is_held: bool,
+    /// What goes on, in other words than that it is applied.
+    pub doing: Option<String>,
+    /// What is passed over: it does not work, and nothing waits for it.
+    pub aside: Option<Problem>,
 }
 
 impl StageReport {
-    fn new(stage: Stage) -> Self {
+    /// Nothing is to be done, and nothing known to be wrong.
+    pub fn new(stage: Stage) -> Self {
         Self {
             stage,
             writes: Vec::new(),
@@ -48,6 +53,8 @@ impl StageReport {
             unseen: None,
             unhealthy: None,
             is_held: false,
+            doing: None,
+            aside: None,
         }
     }
 
@@ -64,15 +71,16 @@ impl StageReport {
 
     /// What is not as it is wanted.
     pub fn difference(&self) -> Option<Problem> {
-        let message = || format!("applying {}", self.stage.title());
-        let applying = (!self.writes.is_empty()).then(|| Problem { reason: Reason::Applying, message: message() });
+        let message = || self.doing.clone().unwrap_or_else(|| format!("applying {}", self.stage.title()));
+        let is_applied = !self.writes.is_empty() || self.doing.is_some();
+        let applying = is_applied.then(|| Problem { reason: Reason::Applying, message: message() });
         self.problem.clone().or(applying)
     }
 
     /// Why it does not work; what works may still differ from what is wanted.
     pub fn broken(&self) -> Option<Problem> {
         let missing = || self.difference().filter(|_| self.is_missing);
-        self.unseen.clone().or_else(missing).or_else(|| self.unhealthy.clone())
+        self.unseen.clone().or_else(missing).or_else(|| self.unhealthy.clone()).or_else(|| self.aside.clone())
     }
 }
 

@@ -1,9 +1,11 @@
 //! What keeps a plane from being worked on: wishes that cannot be met, or not yet. Each names the field and what to do.
 
-use crds::karmada_deployment::{ExternalEtcd, KarmadaMode};
-use crds::{KarmadaDeployment, ObjectExt, Reason};
+use crds::karmada_deployment::ExternalEtcd;
+use crds::names::{plane_control_plane_set, plane_etcd_set};
+use crds::{KarmadaDeployment, MachineSet, ObjectExt, Reason};
 
 use super::component::Component;
+use super::machines::endpoint_claim;
 use super::material::sources;
 use super::observed::Observed;
 use super::release::{RELEASES, Release};
@@ -11,23 +13,19 @@ use crate::addon::Problem;
 
 /// The first.
 pub(super) fn find(observed: &Observed<'_>) -> Option<Problem> {
-    mode_unsupported(observed.object)
-        .or_else(|| version_unknown(observed.object))
+    version_unknown(observed.object)
         .or_else(|| setting_unknown(observed.object))
         .or_else(|| controllers_too_new(observed.object))
         .or_else(|| name_taken(observed))
         .or_else(|| etcd_in_use(observed))
         .or_else(|| host_missing(observed))
+        .or_else(|| set_taken(observed))
+        .or_else(|| endpoint_claim::problem(observed))
         .or_else(|| secret_missing(observed))
 }
 
 fn problem(reason: Reason, message: String) -> Option<Problem> {
     Some(Problem { reason, message })
-}
-
-fn mode_unsupported(object: &KarmadaDeployment) -> Option<Problem> {
-    let message = "spec.mode Binary: this operator makes no planes on machines yet; make another KarmadaDeployment with mode Containers";
-    (object.spec.mode == KarmadaMode::Binary).then(|| problem(Reason::ModeUnsupported, message.to_owned())).flatten()
 }
 
 fn version_unknown(object: &KarmadaDeployment) -> Option<Problem> {
@@ -89,11 +87,17 @@ fn name_taken(observed: &Observed<'_>) -> Option<Problem> {
         );
         return problem(Reason::NameTaken, message);
     }
+    // One on machines has no place on a host cluster.
+    if object.spec.binary.as_ref().is_some() {
+        return None;
+    }
     let has_place = |other: &&&KarmadaDeployment| {
         let host = |one: &KarmadaDeployment| {
             one.spec.host_cluster_ref.as_ref().map(|cluster| (one.namespace().to_owned(), cluster.name.clone()))
         };
-        host(other) == host(object) && other.spec.host_namespace == object.spec.host_namespace
+        other.spec.binary.as_ref().is_none()
+            && host(other) == host(object)
+            && other.spec.host_namespace == object.spec.host_namespace
     };
     let other = earlier(observed).find(|other| has_place(&other))?;
     let (namespace, name) = (other.namespace(), other.name());
@@ -129,6 +133,23 @@ fn etcd_in_use(observed: &Observed<'_>) -> Option<Problem> {
 fn earlier<'a>(observed: &'a Observed<'a>) -> impl Iterator<Item = &'a KarmadaDeployment> {
     let order = |one: &KarmadaDeployment| (one.created_at().map(|time| time.0), one.uid().to_owned());
     observed.others.iter().copied().filter(move |other| order(other) < order(observed.object))
+}
+
+/// A MachineSet of another one that has a name which the plane needs.
+fn set_taken(observed: &Observed<'_>) -> Option<Problem> {
+    let (object, name) = (observed.object, observed.object.name());
+    object.spec.binary.as_ref()?;
+    let needed = [plane_control_plane_set(name), plane_etcd_set(name)];
+    let owns = |set: &MachineSet| set.metadata.owner_references.iter().flatten().any(|owner| owner.uid == object.uid());
+    let sets = observed.machines.sets.iter();
+    let foreign = sets.copied().find(|set| needed.iter().any(|name| name == set.name()) && !owns(set))?;
+    let set = foreign.name();
+    problem(
+        Reason::NameTaken,
+        format!(
+            "MachineSet {set} is there and was not made for this plane: delete it, or make the plane under another name"
+        ),
+    )
 }
 
 fn host_missing(observed: &Observed<'_>) -> Option<Problem> {

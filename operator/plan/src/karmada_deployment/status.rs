@@ -12,6 +12,7 @@ use serde_json::Value;
 use super::component::Component;
 use super::contact::Contact;
 use super::estimators;
+use super::machines::Machines;
 use super::members::{counts, departure, members_ready, without_estimator};
 use super::observed::Observed;
 use super::place::{Place, Stage, Wanted};
@@ -38,6 +39,8 @@ pub(super) struct Found<'a> {
     pub members: &'a [KarmadaMemberStatus],
     /// When programs were restarted last for members' tokens.
     pub restarted_at: Option<Time>,
+    /// The machines, where it is on machines.
+    pub machines: Option<&'a Machines<'a>>,
 }
 
 /// The status of one that is not being deleted.
@@ -53,7 +56,13 @@ pub(super) fn status(observed: &Observed<'_>, found: &Found<'_>) -> KarmadaDeplo
     let mut shown = base(observed, found.members);
     shown.upgrade = found.upgrade.and_then(|(outcome, _)| outcome.record.clone());
     shown.message = Some(cut(ready.message.clone()));
-    shown.components = components(observed, found.wanted);
+    shown.components = match found.machines {
+        Some(machines) => machines.components(),
+        None => components(observed, found.wanted),
+    };
+    if let Some(machines) = found.machines {
+        machines.record(&mut shown);
+    }
     shown.restarted_for_tokens_at = found.restarted_at.clone();
     let has_version =
         parts.iter().filter(|part| part.type_ != condition::MEMBERS_READY).all(|part| part.status == Some(true));
@@ -61,10 +70,12 @@ pub(super) fn status(observed: &Observed<'_>, found: &Found<'_>) -> KarmadaDeplo
     if has_version || is_over {
         shown.version = Some(observed.object.spec.version.as_str().to_owned());
     }
-    let statements: Vec<Statement> = [ready].into_iter().chain(parts).chain(backups(observed)).collect();
+    let closed = found.machines.and_then(|machines| machines.round.tokens.lost()).map(|lost| lost.statement());
+    let statements: Vec<Statement> = [ready].into_iter().chain(parts).chain(backups(observed)).chain(closed).collect();
+    let ends = [condition::BACKED_UP, condition::LOCK_AVAILABLE];
     shown
         .conditions
-        .retain(|old| old.type_ != condition::BACKED_UP || statements.iter().any(|new| new.type_ == old.type_));
+        .retain(|old| !ends.contains(&old.type_.as_str()) || statements.iter().any(|new| new.type_ == old.type_));
     shown.conditions = state(&shown.conditions, &statements, Some(observed.object.generation()), &Time(observed.now));
     shown
 }
@@ -185,6 +196,16 @@ fn known(reason: Reason) -> Option<bool> {
 }
 
 fn etcd_ready(observed: &Observed<'_>, found: &Found<'_>) -> Statement {
+    if let Some(machines) = found.machines {
+        let is_external = observed.object.spec.etcd.external.is_some();
+        return match machines.etcd() {
+            Ok(well) => {
+                let problem = broken(found, |stage| stage == Stage::ApiServer).filter(|_| is_external);
+                stated(condition::ETCD_READY, problem, well)
+            }
+            Err(problem) => stated(condition::ETCD_READY, Some(found.before.clone().unwrap_or(problem)), ""),
+        };
+    }
     match observed.object.spec.etcd.local() {
         Some(local) => {
             let well = format!("{0} of {0} members are ready", local.replicas);

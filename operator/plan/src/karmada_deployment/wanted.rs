@@ -12,6 +12,7 @@ use base64::engine::general_purpose::STANDARD;
 use crds::KarmadaDeployment;
 
 use super::component::Component;
+use super::machines;
 use super::material::{Material, sources};
 use super::names::{MEMBERS_NAMESPACE, PLANE_NAMESPACE};
 use super::observed::HostFacts;
@@ -29,20 +30,26 @@ pub fn wanted(
     facts: &HostFacts,
     definitions: &[Document],
 ) -> Vec<Wanted> {
-    let mut wanted = host::foundation(object);
+    let is_on_machines = object.spec.binary.as_ref().is_some();
+    let mut wanted = if is_on_machines { Vec::new() } else { host::foundation(object) };
     let (Some(release), Some(authority)) = (Release::wanted(&object.spec), authority(material)) else {
         return wanted;
     };
     let upgrade = find(object, facts);
     let due = |component: Component| upgrade.as_ref().map_or(Due::Now, |upgrade| upgrade.due(object, component));
     let missing = |source: &super::material::Source| !material.secrets.contains_key(&source.name);
-    let Some(components) =
-        host::components(object, release, material, due).filter(|_| !sources(object).iter().any(missing))
-    else {
+    if sources(object).iter().any(missing) {
         return wanted;
-    };
-    wanted.extend(host::pull_secrets(object, material));
-    wanted.extend(components);
+    }
+    match is_on_machines {
+        true if !machines::has_all_files(object, material, &facts.seats) => return wanted,
+        true => {}
+        false => {
+            let Some(components) = host::components(object, release, material, due) else { return wanted };
+            wanted.extend(host::pull_secrets(object, material));
+            wanted.extend(components);
+        }
+    }
     wanted.extend(
         [PLANE_NAMESPACE, MEMBERS_NAMESPACE].map(|name| Wanted::in_plane(Stage::Namespaces, namespace(object, name))),
     );

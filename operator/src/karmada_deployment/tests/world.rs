@@ -9,13 +9,16 @@ use axum::http::Uri;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use crds::karmada_deployment::KarmadaMemberStatus;
-use crds::{Cluster, Conditions, EtcdBackup, EtcdBackupSchedule, KarmadaDeployment};
+use crds::{
+    Cluster, Conditions, EtcdBackup, EtcdBackupSchedule, Host, KarmadaDeployment, Machine, MachineSet, PlaybookRun,
+};
 use plan::encryption::Scheme;
 use plan::karmada_deployment::DEFINITIONS;
 use plan::rotation::Subject;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
+use super::machines;
 use crate::context::Context;
 use crate::fake_api::{Cut, FakeApi};
 use crate::karmada_deployment::Observation;
@@ -205,6 +208,10 @@ impl World {
         let objects = self.api.list::<KarmadaDeployment>("karmadadeployments");
         ctx.cache.karmada_deployments.fill(objects.clone());
         ctx.cache.clusters.fill(self.api.list::<Cluster>("clusters"));
+        ctx.cache.hosts.fill(self.api.list::<Host>("hosts"));
+        ctx.cache.machines.fill(self.api.list::<Machine>("machines"));
+        ctx.cache.machine_sets.fill(self.api.list::<MachineSet>("machinesets"));
+        ctx.cache.runs.fill(self.api.list::<PlaybookRun>("playbookruns"));
         ctx.cache.etcd_backups.fill(self.api.list::<EtcdBackup>("etcdbackups"));
         ctx.cache.etcd_backup_schedules.fill(self.api.list::<EtcdBackupSchedule>("etcdbackupschedules"));
         for object in objects {
@@ -213,6 +220,7 @@ impl World {
         }
         self.workloads_run();
         self.members_run();
+        machines::work(self);
     }
 
     /// Passes of an operator that has just started, until one changes nothing.
@@ -315,7 +323,7 @@ impl World {
     }
 }
 
-fn key_of(plural: &str, object: &Value) -> String {
+pub fn key_of(plural: &str, object: &Value) -> String {
     let metadata = &object["metadata"];
     format!("{plural}/{}/{}", metadata["namespace"].as_str().unwrap_or_default(), metadata["name"].as_str().unwrap())
 }

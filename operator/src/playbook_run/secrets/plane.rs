@@ -1,19 +1,24 @@
 //! What a run on machines of a Karmada control plane is given of its keys.
 
-use crds::KarmadaDeployment;
+use crds::{KarmadaDeployment, PlaybookRun};
 use jiff::Timestamp;
 use kube::ResourceExt;
 use plan::inputs::SecretsNeeded;
 
 use super::{artifacts_login, members};
 use crate::context::Context;
-use crate::error::{Error, ResultExt};
-use crate::karmada_deployment::pki_owner;
+use crate::error::Error;
+use crate::karmada_deployment::{part_files, pki_owner};
 use crate::pki::material::Data;
 use crate::pki::{self, etcd};
 
 /// The files that the run's steps have a use for.
-pub(super) async fn files(ctx: &Context, plane: &KarmadaDeployment, needs: &SecretsNeeded) -> Result<Data, Error> {
+pub(super) async fn files(
+    ctx: &Context,
+    plane: &KarmadaDeployment,
+    run: &PlaybookRun,
+    needs: &SecretsNeeded,
+) -> Result<Data, Error> {
     let mut data = Data::new();
     if needs.authority || !needs.etcd_hosts.is_empty() {
         let owner = pki_owner(plane);
@@ -32,8 +37,7 @@ pub(super) async fn files(ctx: &Context, plane: &KarmadaDeployment, needs: &Secr
         data.extend(artifacts_login(ctx, &plane.namespace().unwrap_or_default(), source).await?);
     }
     if needs.karmada_part {
-        let why = std::io::Error::other("this operator brings no component to machines yet");
-        return Err(why).doing(|| format!("gather the files of a component of KarmadaDeployment {}", plane.name_any()));
+        data.extend(part_files(ctx, plane, run).await?);
     }
     Ok(data)
 }

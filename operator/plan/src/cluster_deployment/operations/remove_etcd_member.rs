@@ -1,51 +1,19 @@
 //! Takes a member that leaves, or whose Machine was forgotten, out of etcd, by a run on one that stays. Nothing is
 //! needed of its own machine.
 
+use crds::PlaybookRun;
 use crds::Reason;
 use crds::cluster_deployment::ForgottenMachine;
-use crds::names::annotation;
-use crds::step::{Intent, Role, Step};
-use crds::{Machine, PlaybookRun};
-use serde_json::json;
+use crds::step::Role;
 
-use crate::attempts::{self, RetryDecision};
 use crate::cluster_deployment::action::Action;
 use crate::cluster_deployment::proposal::{Area, Proposal, Round, Severity};
-use crate::cluster_deployment::request::{Attempt, Request, describe_as};
+use crate::cluster_deployment::request::describe_as;
 use crate::cluster_deployment::retrying::Effort;
 use crate::cluster_deployment::state::{ClusterMachine, ClusterState};
-use crate::departure::{self, Departure, EtcdMembership, is_healthy};
-
-/// Whose member is taken out.
-struct Leaver<'a> {
-    /// UID of its Machine.
-    uid: &'a str,
-    /// Its Host, whose name the member has.
-    host: &'a str,
-    title: String,
-    /// What people ask for.
-    retries: Vec<String>,
-}
-
-impl<'a> Leaver<'a> {
-    fn of_machine(state: &ClusterState<'_>, machine: &ClusterMachine<'a>) -> Option<Self> {
-        Some(Self {
-            uid: machine.uid(),
-            host: &machine.machine.spec.host_ref.as_ref()?.name,
-            title: machine.title(),
-            retries: state.terms.asked_retries(machine.machine),
-        })
-    }
-
-    fn of_forgotten(state: &ClusterState<'_>, forgotten: &'a ForgottenMachine) -> Self {
-        Self {
-            uid: &forgotten.uid,
-            host: &forgotten.host,
-            title: departure::title_of_forgotten(forgotten),
-            retries: state.terms.retry.clone().into_iter().collect(),
-        }
-    }
-}
+use crate::departure::{self, Departure, EtcdMembership};
+use crate::etcd_removal::{Leaver, in_order};
+use crate::run_request::Asker;
 
 pub(super) fn propose(state: &ClusterState<'_>, _: &Round) -> Proposal {
     let membership = state.membership();
@@ -79,11 +47,10 @@ fn leaving<'s, 'a>(
 
 fn under_way(state: &ClusterState<'_>, membership: &EtcdMembership<'_>, role: Role) -> Option<Proposal> {
     let forgotten = membership.forgotten();
-    let leavers = leaving(state, membership).filter_map(|machine| Leaver::of_machine(state, machine));
-    let mut leavers = leavers.chain(forgotten.iter().map(|one| Leaver::of_forgotten(state, one)));
+    let leavers = leaving(state, membership).filter_map(|machine| Leaver::of_machine(&state.terms, machine));
+    let mut leavers = leavers.chain(forgotten.iter().map(|one| Leaver::of_forgotten(&state.terms, one)));
     leavers.find_map(|leaver| {
-        let removals = membership.removals_of(leaver.uid);
-        let run = removals.into_iter().find(|run| !attempts::is_over(run))?;
+        let run = leaver.under_way(membership)?;
         let by = run.spec.hosts.join(", ");
         let what = format!("takes {} out of etcd, by {by}", leaver.title);
         Some(progressing(role, describe_as(state, &what, run)))
@@ -98,7 +65,7 @@ fn progressing(role: Role, message: String) -> Proposal {
 fn next(state: &ClusterState<'_>, membership: &EtcdMembership<'_>, role: Role) -> Option<Proposal> {
     let forgotten = in_order(membership).into_iter().find_map(|one| {
         let stays = why_it_stays(state, membership, one).is_some();
-        let leaver = (!stays).then(|| Leaver::of_forgotten(state, one))?;
+        let leaver = (!stays).then(|| Leaver::of_forgotten(&state.terms, one))?;
         take_out(state, membership, &leaver, role)
     });
     forgotten.or_else(|| {
@@ -108,20 +75,10 @@ fn next(state: &ClusterState<'_>, membership: &EtcdMembership<'_>, role: Role) -
             let departure =
                 departure::decide(machine.machine, observed.machines, state.deployment.into(), observed.runs);
             let goes = waits && departure == Departure::MayGo;
-            let leaver = Leaver::of_machine(state, machine).filter(|_| goes)?;
+            let leaver = Leaver::of_machine(&state.terms, machine).filter(|_| goes)?;
             take_out(state, membership, &leaver, role)
         })
     })
-}
-
-/// Those that are not known to be well first, then those that were tried less: which of them lives is not always known.
-fn in_order<'a>(membership: &EtcdMembership<'a>) -> Vec<&'a ForgottenMachine> {
-    let mut forgotten = membership.forgotten();
-    forgotten.sort_by_key(|one| {
-        let tried = membership.removals_of(&one.uid).len();
-        (one.node_ready, tried, one.host.clone(), one.uid.clone())
-    });
-    forgotten
 }
 
 /// Why a member whose Machine was forgotten is not taken out of etcd now.
@@ -145,8 +102,9 @@ fn take_out(
         failed: Reason::EtcdMemberRemovalFailed,
         could_not: format!("{title} could not be taken out of etcd"),
     };
-    effort.propose(state, retry_decision(state, membership, leaver), |number, retry| {
-        let Some(by) = executor(state, membership, leaver, number) else {
+    let decision = leaver.retry_decision(&state.terms, membership, state.observed.now);
+    effort.propose(state, decision, |number, retry| {
+        let Some(by) = leaver.executor(membership, |machine| state.member(machine), number) else {
             let message = format!("{title} is to be taken out of etcd, and no member that stays is known to be well");
             return Some(Proposal::report(
                 Area::Machines(role),
@@ -156,62 +114,19 @@ fn take_out(
             ));
         };
         let message = format!("takes {title} out of etcd, by {}", by.title());
-        let run = run(state, membership, leaver, by, number, retry);
+        let run = run(state, membership, leaver, (by, retry), number);
         Some(progressing(role, message).and(Action::create(run)))
     })
 }
 
-fn retry_decision(state: &ClusterState<'_>, membership: &EtcdMembership<'_>, leaver: &Leaver<'_>) -> RetryDecision {
-    let removals = membership.removals_of(leaver.uid);
-    let tried = attempts::tried_by(&removals, |run| {
-        let host = run.spec.hosts.first()?;
-        let target = attempts::targets(run).remove(host)?;
-        Some((host.clone(), target))
-    });
-    let policy = state.terms.limited(leaver.retries.clone()).stopped_is_final();
-    attempts::retry_decision(&tried, &policy, state.observed.now)
-}
-
-/// Another member that is well, another one at each attempt: one may be dead without anyone's knowing. Those that leave
-/// later do it only where none stays.
-fn executor<'a>(
-    state: &ClusterState<'a>,
-    membership: &EtcdMembership<'_>,
-    leaver: &Leaver<'_>,
-    attempt: i32,
-) -> Option<ClusterMachine<'a>> {
-    let members = membership.members();
-    let members = members.iter().filter_map(|machine| state.member(machine));
-    let is_well = |machine: &ClusterMachine<'_>| machine.host.is_some() && is_healthy(machine.machine);
-    let mut others: Vec<ClusterMachine<'a>> =
-        members.filter(|machine| machine.uid() != leaver.uid && is_well(machine)).collect();
-    if others.iter().any(|machine| machine.deleted_at().is_none()) {
-        others.retain(|machine| machine.deleted_at().is_none());
-    }
-    let index = usize::try_from(attempt).unwrap_or_default();
-    others.get(index % others.len().max(1)).copied()
-}
-
+/// The run that another member plays.
 fn run(
     state: &ClusterState<'_>,
     membership: &EtcdMembership<'_>,
     leaver: &Leaver<'_>,
-    by: ClusterMachine<'_>,
+    by: (ClusterMachine<'_>, Option<String>),
     attempt: i32,
-    retry: Option<String>,
 ) -> PlaybookRun {
-    let host = leaver.host;
-    let stay: Vec<&Machine> =
-        membership.members().into_iter().filter(|other| other.metadata.uid.as_deref() != Some(leaver.uid)).collect();
-    let mut vars = state.etcd_variables(&stay);
-    vars.insert("etcd_member_remove".into(), json!({ "name": host, "host": host }));
-    let (steps, targets) = (vec![Step::RemoveEtcdMember], [(by, retry)]);
-    // Whoever carries it out, it is the same attempt.
-    let request = Request::new(Intent::Remove, steps, &targets, Attempt::from_start(attempt))
-        .named(["member", leaver.uid])
-        .with(vars);
-    let mut run = request.run(state);
-    let annotations = run.metadata.annotations.get_or_insert_default();
-    annotations.insert(annotation::LEAVES.into(), leaver.uid.to_owned());
-    run
+    let asker = Asker { owner: &state.owner, generation: state.generation(), wanted: &state.terms.wanted };
+    leaver.run(&asker, by, state.etcd_variables(&leaver.others(membership)), attempt)
 }

@@ -1,8 +1,10 @@
 //! The order in which parts are brought to machines: that of the stages of a plane in Pods, with the balancer before
-//! what it gives connections to.
+//! what it gives connections to, and the endpoint's after the API server.
 
 use crds::KarmadaDeploymentSpec;
-use crds::step::Step;
+use crds::cluster_deployment::EtcdTopology;
+use crds::networking::EndpointProvider;
+use crds::step::{Role, Step};
 
 use super::super::component::Component;
 use super::super::place::Stage;
@@ -12,8 +14,12 @@ use super::super::place::Stage;
 pub enum Part {
     /// The balancer of the machine.
     Balancer,
+    /// Its member of etcd, in another version: the member itself comes and goes with the machine.
+    Etcd,
     /// A component.
     Component(Component),
+    /// What holds the plane's endpoint on the machine.
+    LoadBalancer,
 }
 
 impl Part {
@@ -21,7 +27,19 @@ impl Part {
     pub const fn title(self) -> &'static str {
         match self {
             Self::Balancer => "the balancer",
+            Self::Etcd => "etcd",
             Self::Component(component) => component.name(),
+            Self::LoadBalancer => "the endpoint's load balancer",
+        }
+    }
+
+    /// Its name in the API.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Balancer => "balancer",
+            Self::Etcd => "etcd",
+            Self::Component(component) => component.suffix(),
+            Self::LoadBalancer => "load-balancer",
         }
     }
 
@@ -29,16 +47,45 @@ impl Part {
     pub const fn interrupts(self) -> bool {
         !matches!(self, Self::Balancer)
     }
+
+    /// The unit that a probe looks at; none: no probe does.
+    pub fn unit(self) -> Option<String> {
+        match self {
+            Self::Balancer | Self::Component(_) => Some(format!("clusterwright-karmada-{}.service", self.name())),
+            Self::Etcd | Self::LoadBalancer => None,
+        }
+    }
+
+    /// The role whose machines have it.
+    pub fn role(self, spec: &KarmadaDeploymentSpec) -> Role {
+        match (self, spec.etcd_topology()) {
+            (Self::Etcd, EtcdTopology::Dedicated) => Role::Etcd,
+            _ => Role::ControlPlane,
+        }
+    }
+
+    /// The steps that bring it.
+    pub fn steps(self) -> Vec<Step> {
+        match self {
+            Self::Balancer => vec![Step::KarmadaBalancer],
+            Self::Etcd => vec![Step::Etcd],
+            Self::Component(_) => vec![Step::KarmadaPrograms, Step::KarmadaService],
+            Self::LoadBalancer => vec![Step::LoadBalancer],
+        }
+    }
 }
 
-/// The parts of a plane, each with the stage in which it is brought; etcd has operations of its own, as members join
-/// and leave one by one.
+/// The parts of a plane, each with the stage in which it is brought.
 pub fn parts(spec: &KarmadaDeploymentSpec) -> Vec<(Stage, Part)> {
     let mut parts = vec![(Stage::Foundation, Part::Balancer)];
+    parts.extend(spec.etcd.external.is_none().then_some((Stage::Etcd, Part::Etcd)));
     let wanted = |component: &Component| *component != Component::Etcd && component.replicas(spec).is_some();
     let components = Component::ALL.into_iter().filter(wanted);
     parts.extend(components.map(|component| (component.stage(), Part::Component(component))));
-    parts.sort_by_key(|(stage, _)| *stage);
+    let endpoint = spec.binary.as_ref().and_then(|binary| binary.endpoint.as_ref());
+    let is_held = endpoint.is_some_and(|endpoint| endpoint.provider == EndpointProvider::Keepalived);
+    parts.extend(is_held.then_some((Stage::ApiServer, Part::LoadBalancer)));
+    parts.sort_by_key(|(stage, part)| (*stage, *part));
     parts
 }
 

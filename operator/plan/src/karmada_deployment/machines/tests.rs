@@ -1,7 +1,9 @@
 //! Parts as they are brought to machines, turn by turn; what a machine's services are.
 
 mod certificates;
+pub(in super::super) mod fleet;
 mod services;
+mod stories;
 
 use std::collections::BTreeMap;
 
@@ -35,7 +37,7 @@ impl World {
         let names: Vec<&str> = self.machines.iter().map(|machine| machine.name.as_str()).collect();
         let digest = |name: &str| match part {
             Part::Balancer => names.join(" "),
-            Part::Component(_) => format!("{} {name}", self.version),
+            Part::Component(_) | Part::Etcd | Part::LoadBalancer => format!("{} {name}", self.version),
         };
         names.iter().map(|name| ((*name).to_owned(), digest(name))).collect()
     }
@@ -95,9 +97,10 @@ fn a_new_plane_gets_each_part_on_all_machines_at_once_in_the_order_of_its_stages
     assert_eq!(done.iter().map(|(part, _)| *part).collect::<Vec<_>>(), world.parts);
     assert!(done.iter().all(|(_, names)| names.len() == 3), "{done:?}");
     let order: Vec<&str> = world.parts.iter().map(|part| part.title()).collect();
-    let expected = ["the balancer", "kube-apiserver", "kube-controller-manager", "karmada-aggregated-apiserver"];
-    assert_eq!(order[..4], expected);
-    assert_eq!(order[4], "karmada-webhook", "before the controllers");
+    let expected =
+        ["the balancer", "etcd", "kube-apiserver", "kube-controller-manager", "karmada-aggregated-apiserver"];
+    assert_eq!(order[..5], expected);
+    assert_eq!(order[5], "karmada-webhook", "before the controllers");
     assert!(parts(&plane("").spec).iter().all(|(_, part)| part.title() != "karmada-search"));
 }
 
@@ -137,7 +140,7 @@ fn a_change_goes_from_machine_to_machine_and_halts_where_it_does_not_work() {
     tried.bring(part, &names);
     let broken = tried.machines[0].has.get_mut(&part).unwrap();
     broken.is_well = Some(false);
-    let halted = (part, Turn::Waits("kube-apiserver does not work on machine a".into()));
+    let halted = (part, Turn::Waits("etcd does not work on machine a".into()));
     assert_eq!(tried.next(), Some(halted));
 }
 
@@ -153,7 +156,7 @@ fn a_machine_that_is_dead_holds_up_nobody_and_the_last_that_works_is_left_alone(
     world.version = "3".into();
     world.machines[1].set_aside = Some("it does not answer".into());
     let Some((_, Turn::Waits(why))) = world.next() else { panic!("the last one is changed") };
-    assert_eq!(why, "kube-apiserver works on machine c alone: it stays as it is until another one works");
+    assert_eq!(why, "etcd works on machine c alone: it stays as it is until another one works");
     // Alone by its spec, it is changed.
     world.machines.drain(..2);
     assert!(world.play().len() > 1);

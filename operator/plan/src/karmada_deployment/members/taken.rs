@@ -22,7 +22,9 @@ pub(super) fn problem(context: &Context<'_>) -> Option<Problem> {
 type Found = Option<(Reason, String)>;
 
 fn exposed(context: &Context<'_>) -> Found {
-    let is_hidden = context.observed.object.spec.api_server.service_type == ServiceType::ClusterIP;
+    let spec = &context.observed.object.spec;
+    // A plane on machines is reached at its endpoint.
+    let is_hidden = spec.binary.is_none() && spec.api_server.service_type == ServiceType::ClusterIP;
     let message = "its agent cannot reach the plane: set spec.apiServer.serviceType to NodePort or LoadBalancer, or its syncMode to push";
     (is_hidden && context.target.sync_mode == SyncMode::Pull).then(|| (Reason::PlaneNotExposed, message.to_owned()))
 }
@@ -30,7 +32,8 @@ fn exposed(context: &Context<'_>) -> Found {
 fn own_cluster(context: &Context<'_>) -> Found {
     let uid = &context.seen?.facts.uid;
     let own = context.observed.seen.own;
-    if own.host.is_none() && !context.has_begun() {
+    // A plane on machines is carried by no cluster.
+    if context.observed.object.spec.binary.is_none() && own.host.is_none() && !context.has_begun() {
         let message = "this cluster may be the one that carries the plane, which does not say who it is: it joins once the operator may get namespace kube-system there, which karmada.hostNamespaces of the chart grants on the metadata cluster";
         return Some((Reason::ClusterUnreachable, message.to_owned()));
     }

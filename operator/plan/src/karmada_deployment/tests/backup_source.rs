@@ -28,6 +28,9 @@ fn an_etcd_on_another_host_is_not_reached_unless_it_is_external() {
     let external = "etcd: {external: {endpoints: ['https://10.0.0.5:2379'], secretRef: {name: e}, prefix: /k1}}";
     let object = plane(remote);
     assert!(etcd_not_reached(&object).unwrap().contains("runs on Cluster host-a"));
+    let binary = "mode: Binary, binary: {controlPlane: {replicas: 1}, artifacts: {url: 'https://bundle.example.com'}}";
+    assert!(etcd_not_reached(&plane(binary)).unwrap().contains("is on machines of its own"));
+    assert_eq!(etcd_not_reached(&plane(&format!("{binary}, {external}"))), None);
     let object = plane(&format!("{remote}, {external}"));
     assert_eq!((etcd_not_reached(&object), etcd_prefix(&object)), (None, "/k1"));
     assert_eq!(etcd_endpoints(&object), ["https://10.0.0.5:2379"]);

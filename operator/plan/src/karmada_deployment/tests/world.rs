@@ -9,11 +9,13 @@ use crds::{Cluster, EtcdBackup, EtcdBackupSchedule, KarmadaDeployment, ObjectExt
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
+use super::super::machines::tests::fleet::Fleet;
 use super::super::members::tests::world::Sight;
 use super::super::place::{Hold, object_of};
 use super::super::{
-    Action, Contact, DEFINITIONS, Files, Forbidden, HostFacts, HostSeen, LeafWanted, Material, Observed, Place,
-    PlaneSeen, Planned, Propagated, Wanted, is_upgrading, leaves, names, plan, removal, running_versions, wanted,
+    Action, Contact, DEFINITIONS, Files, Forbidden, HostFacts, HostSeen, LeafWanted, MachinesSeen, Material, Observed,
+    Place, PlaneSeen, Planned, Propagated, Wanted, is_upgrading, leaves, names, plan, removal, running_versions, seats,
+    wanted,
 };
 use crate::addon::Problem;
 use crate::cluster_addon::documents::{Document, parse};
@@ -60,8 +62,10 @@ pub struct World {
     pub namesake: Option<String>,
     pub keys: bool,
     pub issued: Vec<LeafWanted>,
-    /// How often certificates were issued: each time they are others.
+    /// How often certificates were issued: each time those that are new are others.
     pub issues: usize,
+    /// With which of these each was issued.
+    issued_with: BTreeMap<String, usize>,
     pub renewal_due: bool,
     pub kubeconfig: Option<String>,
     pub sources: BTreeMap<String, Files>,
@@ -85,6 +89,8 @@ pub struct World {
     pub schedules: Vec<EtcdBackupSchedule>,
     /// What was done, in words.
     pub log: Vec<String>,
+    /// Its machines, where it is on machines.
+    pub fleet: Fleet,
     made: u32,
 }
 
@@ -101,6 +107,7 @@ impl World {
             keys: false,
             issued: Vec::new(),
             issues: 0,
+            issued_with: BTreeMap::new(),
             renewal_due: false,
             kubeconfig: None,
             sources: BTreeMap::new(),
@@ -119,6 +126,7 @@ impl World {
             backups: Vec::new(),
             schedules: Vec::new(),
             log: Vec::new(),
+            fleet: Fleet::default(),
             made: 0,
         }
     }
@@ -128,7 +136,8 @@ impl World {
         let file = |name: &str, content: String| (name.to_owned(), content.into_bytes());
         let keys = names.map(|name| file(name, format!("keys {name}"))).into();
         let pair = |leaf: &LeafWanted| {
-            let content = |ending: &str| format!("{} {ending} {} {:?}", leaf.stem, self.issues, leaf.dns_names);
+            let issued = self.issued_with.get(&leaf.stem).copied().unwrap_or_default();
+            let content = |ending: &str| format!("{} {ending} {issued} {:?}", leaf.stem, leaf.dns_names);
             ["crt", "key"].map(|ending| file(&format!("{}.{ending}", leaf.stem), content(ending)))
         };
         Material {
@@ -141,9 +150,16 @@ impl World {
     }
 
     pub fn facts(&self) -> HostFacts {
+        if self.object.spec.binary.is_some() {
+            return HostFacts::of_machines(self.fleet.look(|seen| seats(&self.object, seen)));
+        }
         let key = ("Service".into(), self.object.spec.host_namespace.clone(), names::api_server_service(&self.object));
         let workloads = self.listed(Place::Host, &removal::KINDS_OF_HOST);
-        HostFacts { service: self.host.get(&key).cloned(), versions: running_versions(&self.object, &workloads) }
+        HostFacts {
+            service: self.host.get(&key).cloned(),
+            versions: running_versions(&self.object, &workloads),
+            ..HostFacts::default()
+        }
     }
 
     pub fn wanted(&self) -> Vec<Wanted> {
@@ -191,6 +207,10 @@ impl World {
     }
 
     pub fn plan(&self) -> Planned {
+        self.fleet.look(|seen| self.plan_with(*seen))
+    }
+
+    fn plan_with(&self, machines: MachinesSeen<'_>) -> Planned {
         let (material, wanted) = (self.material(), self.wanted());
         let host = match (self.host_lost, &self.host_forbids) {
             (true, _) => Contact::Lost("connection refused".to_owned()),
@@ -201,7 +221,11 @@ impl World {
                 pods: self.pods.clone(),
             }),
         };
-        let plane = match (&self.kubeconfig, self.is_healthy(Place::Host, "Deployment", "k1-apiserver")) {
+        let answers = match self.object.spec.binary.is_some() {
+            true => self.fleet.serves("apiserver"),
+            false => self.is_healthy(Place::Host, "Deployment", "k1-apiserver"),
+        };
+        let plane = match (&self.kubeconfig, answers) {
             (None, _) => Contact::NotMade,
             (_, false) => Contact::Lost("connection refused".to_owned()),
             (_, true) => Contact::Made(PlaneSeen {
@@ -228,6 +252,7 @@ impl World {
             backups: &self.backups.iter().collect::<Vec<_>>(),
             schedules: &self.schedules.iter().collect::<Vec<_>>(),
             members: self.members.seen(),
+            machines,
         })
     }
 
@@ -237,8 +262,11 @@ impl World {
             Action::RemoveFinalizer => self.object.metadata.finalizers = None,
             Action::MakeKeys => self.keys = true,
             Action::IssueCertificates(leaves) => {
-                self.issued = leaves.clone();
                 self.issues += 1;
+                for leaf in leaves.iter().filter(|leaf| self.renewal_due || !self.issued.contains(leaf)) {
+                    self.issued_with.insert(leaf.stem.clone(), self.issues);
+                }
+                self.issued = leaves.clone();
                 self.renewal_due = false;
             }
             Action::MakeKubeconfig { server } => self.kubeconfig = Some(server.clone()),
@@ -248,6 +276,7 @@ impl World {
                 self.backups.push((**backup).clone());
             }
             Action::Member(action) => panic!("there is no member {}", action.member),
+            Action::Machines(act) => self.log.extend(self.fleet.play(act)),
             Action::Apply { place, manifest, .. } => self.write(*place, &manifest.0),
             Action::Delete { place, deletion } => {
                 let object = &deletion.object;
@@ -288,6 +317,10 @@ impl World {
 
     /// Controllers do what is theirs.
     pub fn tick(&mut self) {
+        if self.object.spec.binary.is_some() {
+            self.now += jiff::SignedDuration::from_secs(1);
+        }
+        self.fleet.tick(&self.object, self.now);
         for ((kind, _, name), live) in &mut self.host {
             let replicas = live["spec"]["replicas"].as_i64().unwrap_or_default();
             let generation = live["metadata"]["generation"].as_i64().unwrap_or(1);
@@ -335,7 +368,10 @@ impl World {
         }
         // The rules that matter most, each by itself.
         let is_configuration = object.kind.ends_with("WebhookConfiguration");
-        let webhook_works = self.is_healthy(Place::Host, "Deployment", "k1-webhook");
+        let webhook_works = match self.object.spec.binary.is_some() {
+            true => self.fleet.serves("webhook"),
+            false => self.is_healthy(Place::Host, "Deployment", "k1-webhook"),
+        };
         assert!(!is_configuration || webhook_works, "{object} before the webhook works");
         let is_asked = self.find(Place::Plane, "ValidatingWebhookConfiguration", "validating-config").is_some();
         let controls = ["k1-controller-manager", "k1-scheduler"].contains(&object.name.as_str());
@@ -354,13 +390,16 @@ impl World {
     /// A look, and what follows from it; whether anything has changed.
     pub fn turn(&mut self) -> bool {
         let before = (self.host.clone(), self.plane.clone(), self.upgrade());
+        let fleet = self.fleet.shape(&self.object);
         let planned = self.plan();
         self.object.status = Some(planned.status);
         self.play(&planned.actions);
         if planned.actions.is_empty() {
             self.tick();
         }
-        !planned.actions.is_empty() || (&self.host, &self.plane, &self.upgrade()) != (&before.0, &before.1, &before.2)
+        !planned.actions.is_empty()
+            || (&self.host, &self.plane, &self.upgrade()) != (&before.0, &before.1, &before.2)
+            || fleet != self.fleet.shape(&self.object)
     }
 
     /// The upgrade, as the status has it.
@@ -370,7 +409,7 @@ impl World {
 
     /// Plays until nothing is left to do; how many turns it took.
     pub fn settle(&mut self) -> usize {
-        for turn in 0..200 {
+        for turn in 0..if self.object.spec.binary.is_some() { 900 } else { 200 } {
             if !self.turn() {
                 let planned = self.plan();
                 self.object.status = Some(planned.status);

@@ -4,6 +4,7 @@ use crds::KarmadaDeployment;
 use serde_json::json;
 
 use super::super::component::Component;
+use super::super::machines::served_at;
 use super::super::names::{PLANE_NAMESPACE, component_name, full_host_name, labels};
 use super::super::place::{Stage, Wanted};
 
@@ -33,7 +34,10 @@ pub(super) fn api_services(object: &KarmadaDeployment, component: Component, aut
         Component::MetricsAdapter => (Stage::MetricsApis, METRICS),
         _ => (Stage::ClusterApi, CLUSTER),
     };
-    let target = full_host_name(object, &component_name(object, component));
+    let (target, port) = match served_at(component).filter(|_| object.spec.binary.as_ref().is_some()) {
+        Some((host, port)) => (host.to_owned(), port),
+        None => (full_host_name(object, &component_name(object, component)), 443),
+    };
     let service = json!({
         "apiVersion": "v1", "kind": "Service",
         "metadata": { "name": component.name(), "namespace": PLANE_NAMESPACE, "labels": labels(object) },
@@ -46,7 +50,7 @@ pub(super) fn api_services(object: &KarmadaDeployment, component: Component, aut
             "spec": {
                 "group": one.group, "version": one.version,
                 "groupPriorityMinimum": one.priorities.0, "versionPriority": one.priorities.1,
-                "service": { "name": component.name(), "namespace": PLANE_NAMESPACE, "port": 443 },
+                "service": { "name": component.name(), "namespace": PLANE_NAMESPACE, "port": port },
                 "caBundle": authority,
             },
         })

@@ -5,13 +5,17 @@ use crds::KarmadaDeployment;
 use serde_json::{Value, json};
 
 use super::super::component::Component;
+use super::super::machines::served_at;
 use super::super::names::{component_name, host_name, labels};
 use super::super::place::{Stage, Wanted};
 use super::super::release::{Entry, Release};
 
 /// Where the API server asks the webhook.
 pub(super) fn url(object: &KarmadaDeployment, path: &str) -> String {
-    format!("https://{}:443/{path}", host_name(object, &component_name(object, Component::Webhook)))
+    match served_at(Component::Webhook).filter(|_| object.spec.binary.as_ref().is_some()) {
+        Some((host, port)) => format!("https://{host}:{port}/{path}"),
+        None => format!("https://{}:443/{path}", host_name(object, &component_name(object, Component::Webhook))),
+    }
 }
 
 /// What is asked of a webhook of any of these releases: what all of them answer.

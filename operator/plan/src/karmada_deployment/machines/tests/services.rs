@@ -41,7 +41,7 @@ fn a_service_listens_at_its_machines_address_or_on_it_alone_and_reads_its_own_fi
         let ports = service.component.ports();
         for argument in service.arguments.iter().filter(|argument| !argument.starts_with("--service-account-issuer")) {
             assert!(!argument.contains("0.0.0.0") && !argument.contains(".svc"), "{argument}");
-            let own = format!("/etc/karmada/{}/", service.component.suffix());
+            let own = format!("/etc/karmada/pki/{}", service.component.suffix());
             assert!(!argument.contains("/etc/karmada/") || argument.contains(&own), "{argument}");
         }
         let flags: Vec<&str> =
@@ -88,7 +88,7 @@ fn what_systemd_would_read_for_itself_reaches_the_program_as_it_is() {
     service.arguments = vec!["--a=50% of $HOME".into(), "--b=\"x\\y\"".into()];
     assert_eq!(
         exec_start(&service),
-        r#"ExecStart=/opt/clusterwright/karmada/1.18.2/bin/kube-apiserver "--a=50%% of $$HOME" "--b=\"x\\y\"""#
+        r#"/opt/clusterwright/karmada/1.18.2/bin/kube-apiserver "--a=50%% of $$HOME" "--b=\"x\\y\"""#
     );
 }
 

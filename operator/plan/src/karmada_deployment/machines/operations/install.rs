@@ -1,0 +1,161 @@
+//! The install: one run that makes all machines of a new plane ready, and etcd on those that carry its members, once
+//! all of them have their Hosts. The parts follow in their stages.
+
+use std::collections::BTreeMap;
+
+use crds::commands::{self, Target as Object};
+use crds::names::annotation;
+use crds::playbook_run::{Digest, KarmadaPart};
+use crds::step::{Intent, Role};
+use crds::{Machine, ObjectExt, Reason};
+use jiff::Timestamp;
+use serde_json::Value;
+
+use super::super::act::Act;
+use super::super::order::{Part, steps_to_join};
+use super::super::state::PlaneState;
+use super::super::wanted_parts::{Basis, etcd_digest, programs};
+use super::{Proposal, Round};
+use crate::attempts::{self, Failure, RetryDecision};
+use crate::cluster_machine::ClusterMachine;
+use crate::karmada_deployment::Component;
+use crate::message::{count, quote};
+use crate::moment::clock;
+use crate::provisioning;
+use crate::run_request::{Attempt, RunRequest, Target};
+
+/// What the machines' attempts together come to.
+enum Due<'a> {
+    Now { targets: Vec<Target<'a>>, number: i32 },
+    NotNow(Proposal),
+}
+
+pub(super) fn propose(state: &PlaneState<'_>, basis: &Basis<'_>, _: &Round) -> Proposal {
+    if state.installed.is_some() {
+        return Proposal::default();
+    }
+    let Some(initial) = initial(state) else { return waiting_for_hosts(state) };
+    if let Some(run) = state.under_way() {
+        return Proposal::under_way(Reason::Installing, state.describe(run));
+    }
+    match due(state, &initial) {
+        Due::NotNow(proposal) => proposal,
+        Due::Now { targets, number } => {
+            let machines: Vec<_> = initial.iter().filter(|one| is_of_etcd(state, one)).map(|one| one.machine).collect();
+            let attempt = Attempt::from_start(number);
+            let run = state.request(RunRequest {
+                vars: variables(state, basis, &machines),
+                karmada: etcd_part(state, basis, &initial),
+                ..RunRequest::new(Intent::Install, steps_to_join(!machines.is_empty()), &targets, attempt)
+            });
+            let message = format!("the install of {} begins", count(initial.len(), "machine"));
+            Proposal::under_way(Reason::Installing, message).and(Act::create(run))
+        }
+    }
+}
+
+/// What a run that brings members of etcd leaves on their machines; none: it brings none.
+pub(super) fn etcd_part(
+    state: &PlaneState<'_>,
+    basis: &Basis<'_>,
+    machines: &[ClusterMachine<'_>],
+) -> Option<KarmadaPart> {
+    let version = Component::Etcd.version(&basis.object.spec, basis.release);
+    let of_etcd = machines.iter().filter(|machine| is_of_etcd(state, machine));
+    let digest =
+        |machine: &ClusterMachine<'_>| Some((machine.host_name()?.to_owned(), Digest(etcd_digest(&version, 0))));
+    let digests: BTreeMap<String, Digest> = of_etcd.filter_map(digest).collect();
+    (!digests.is_empty()).then(|| KarmadaPart { part: Part::Etcd.name().to_owned(), digests })
+}
+
+/// What a run must know that makes machines part of the plane: etcd's members from then on, and the programs, of which
+/// preflight looks whether the bundle has them.
+pub(super) fn variables(state: &PlaneState<'_>, basis: &Basis<'_>, members: &[&Machine]) -> BTreeMap<String, Value> {
+    let mut vars = state.etcd_variables(members);
+    vars.insert("karmada_programs".to_owned(), programs(basis));
+    vars
+}
+
+fn is_of_etcd(state: &PlaneState<'_>, machine: &ClusterMachine<'_>) -> bool {
+    Some(machine.machine.spec.role) == state.cluster.etcd_role
+}
+
+/// The machines that the plane begins with, all of them with their Hosts; none while one is missing.
+fn initial<'a>(state: &PlaneState<'a>) -> Option<Vec<ClusterMachine<'a>>> {
+    let complete = |role, wanted: i32| {
+        let members: Vec<ClusterMachine<'a>> = state.of_role(role).collect();
+        let enough = i32::try_from(members.len()) == Ok(wanted);
+        (enough && members.iter().all(|member| member.host.is_some())).then_some(members)
+    };
+    let mut initial = complete(Role::ControlPlane, state.cluster.control_planes)?;
+    initial.extend(complete(Role::Etcd, state.cluster.etcd_machines)?);
+    Some(initial)
+}
+
+fn waiting_for_hosts(state: &PlaneState<'_>) -> Proposal {
+    let wanted = state.cluster.control_planes.saturating_add(state.cluster.etcd_machines);
+    let has = state.live.iter().filter(|machine| machine.host.is_some()).count();
+    let supply = |set: &&crds::MachineSet| {
+        let supply = set.status.as_ref()?.host_supply.as_ref()?;
+        (!supply.is_enough()).then(|| supply.counts())
+    };
+    let lacks: Vec<String> =
+        state.seen.sets.iter().filter(|set| state.owner.owns(&set.metadata)).filter_map(supply).collect();
+    let lacks = if lacks.is_empty() { String::new() } else { format!(": {}", lacks.join("; ")) };
+    let message = format!("waiting for Hosts: {has} of {wanted} machines have one{lacks}");
+    Proposal::under_way(Reason::WaitingForHosts, message)
+}
+
+fn due<'a>(state: &PlaneState<'a>, initial: &[ClusterMachine<'a>]) -> Due<'a> {
+    let (mut targets, mut number): (Vec<Target<'a>>, i32) = (Vec::new(), 0);
+    let mut later: Option<(Timestamp, Failure, String)> = None;
+    for machine in initial.iter().copied() {
+        match decision(state, &machine) {
+            RetryDecision::Now { attempt, retry, .. } => {
+                number = number.max(attempt);
+                targets.push((machine, retry));
+            }
+            // It is installed again with the others: every step may be.
+            RetryDecision::Done { .. } => targets.push((machine, None)),
+            RetryDecision::UnderWay { run } => {
+                return Due::NotNow(Proposal::under_way(Reason::Installing, format!("run {run}")));
+            }
+            RetryDecision::Halted { failures, cause } => {
+                let message = format!(
+                    "the install failed on {} after {} ({}); correct it, then {}",
+                    machine.title(),
+                    count(failures, "attempt"),
+                    attempts::why_halted(cause.as_ref()),
+                    retry(state)
+                );
+                return Due::NotNow(Proposal::under_way(Reason::InstallFailed, message));
+            }
+            RetryDecision::Later { at, cause, .. } => {
+                if later.as_ref().is_none_or(|(other, ..)| *other < at) {
+                    later = Some((at, cause, machine.title()));
+                }
+            }
+        }
+    }
+    match later {
+        None => Due::Now { targets, number },
+        Some((at, cause, title)) => {
+            let message =
+                format!("the install failed on {title} ({}); tried again at {}", quote(cause.told()), clock(at));
+            Due::NotNow(Proposal::under_way(Reason::InstallFailed, message).at(state, at))
+        }
+    }
+}
+
+/// Whether the next attempt to make a machine part of the plane is due.
+pub(super) fn decision(state: &PlaneState<'_>, machine: &ClusterMachine<'_>) -> RetryDecision {
+    let terms = || state.terms.clone();
+    provisioning::retry_decision(machine.machine, machine.host, terms, state.seen.runs, state.now)
+}
+
+/// What a person types to have another attempt.
+pub(super) fn retry(state: &PlaneState<'_>) -> String {
+    let object = state.object;
+    let value = attempts::next_retry(object.metadata.annotations.as_ref(), object.generation());
+    commands::annotate(Object::KarmadaDeployment, &object.metadata, annotation::RETRY, value)
+}

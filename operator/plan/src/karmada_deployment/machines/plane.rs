@@ -1,0 +1,204 @@
+//! The machines of a plane as they are looked at in one pass: their lock, what is under way with them, and how far each
+//! part is.
+
+use crds::cluster_deployment::ReplicaCounts;
+use crds::karmada_deployment::KarmadaComponentStatus;
+use crds::step::Role;
+use crds::{KarmadaDeploymentStatus, Reason};
+
+use super::super::component::Component;
+use super::super::observed::Observed;
+use super::super::place::Stage;
+use super::super::progress::StageReport;
+use super::super::release::{RELEASES, Release};
+use super::super::upgrade::Upgrade;
+use super::act::Act;
+use super::deletion::{self, Deletion};
+use super::history::prune;
+use super::lock::{grant, last_token};
+use super::operations::{Round, propose};
+use super::order::Part;
+use super::placed::{placed, version};
+use super::rollout::{Progress, progress};
+use super::state::PlaneState;
+use super::taken_off::taken_off;
+use super::wanted_parts::{Basis, wanted_parts};
+use crate::Next;
+use crate::addon::Problem;
+use crate::lock::Lock;
+use crate::lock::tokens::Tokens;
+
+/// The machines of a plane, and what is done about them.
+pub(in super::super) struct Machines<'a> {
+    pub state: PlaneState<'a>,
+    pub round: Round,
+    /// How far each part is, in the order of the stages; none: a file of one is not there yet.
+    parts: Vec<(Stage, Part, Progress)>,
+}
+
+impl<'a> Machines<'a> {
+    /// Looks at them; none: the plane is in Pods. `has_spec`: whether the spec can be met.
+    pub fn observe(observed: &Observed<'a>, upgrade: Option<&Upgrade>, has_spec: bool) -> Option<Self> {
+        observed.object.spec.binary.as_ref()?;
+        let state = PlaneState::observe(observed);
+        let basis = Basis {
+            object: observed.object,
+            release: Release::wanted(&observed.object.spec).or(RELEASES.last())?,
+            material: observed.material,
+            seats: &observed.facts.seats,
+            upgrade,
+        };
+        let tokens = last_token(&state);
+        let lock = grant(&state, &tokens);
+        let round = propose(&state, &basis, Round::new(&state, lock, tokens, has_spec));
+        let wanted = if state.installed.is_some() { wanted_parts(&state, &basis) } else { None };
+        let parts = wanted.unwrap_or_default();
+        let parts = parts.iter().map(|one| (one.stage, one.part, held(progress(&state, one), one.is_held))).collect();
+        Some(Self { state, round, parts })
+    }
+
+    /// What is done beside the stages, in any case.
+    pub fn acts(&self) -> Vec<Act> {
+        self.round.acts.iter().cloned().chain(prune(&self.state, &self.round.lock)).collect()
+    }
+
+    /// What is said first of the machines themselves.
+    pub fn problem(&self) -> Option<&Problem> {
+        self.round.problems.first()
+    }
+
+    /// When something of it is due by time alone.
+    pub fn next(&self) -> Next {
+        let parts = self.parts.iter().filter_map(|(_, _, progress)| progress.retry_at);
+        parts.fold(self.round.next, |next, at| next.or_sooner(self.state.until(at)))
+    }
+
+    /// Whether etcd stands on the machines that the plane began with.
+    pub fn are_installed(&self) -> bool {
+        self.state.installed.is_some()
+    }
+
+    /// The reports of the stages in which parts are brought. A part is brought once those of its stage before it are
+    /// done; while something else is under way with the machines none is. Who is paused takes none of these actions.
+    pub fn reports(&self) -> Vec<StageReport> {
+        let mut reports: Vec<StageReport> = Vec::new();
+        let may_work = self.round.might_work();
+        for (stage, _, progress) in &self.parts {
+            if reports.last().is_none_or(|last| last.stage != *stage) {
+                reports.push(StageReport::new(*stage));
+            }
+            let Some(report) = reports.last_mut() else { continue };
+            report.is_missing |= progress.is_missing;
+            if !report.is_done() {
+                continue;
+            }
+            report.doing = progress.doing.clone();
+            report.unhealthy = progress.unhealthy.clone();
+            report.aside = report.aside.take().or_else(|| progress.aside.clone());
+            let act = progress.act().filter(|_| may_work);
+            report.writes = act.map(super::super::action::Action::Machines).into_iter().collect();
+        }
+        reports
+    }
+
+    /// What is taken off machines, once nothing in the plane leads to it any more.
+    pub fn taken_off(&self) -> Option<(Option<Act>, String)> {
+        let (run, message) = taken_off(&self.state)?;
+        let may_work = self.round.might_work();
+        Some((run.filter(|_| may_work), message))
+    }
+
+    /// The end of the machines; none: they are all given back.
+    pub fn end(&self, cleans: bool) -> Option<Deletion> {
+        deletion::plan(&self.state, &self.round.tokens, cleans)
+    }
+
+    /// Puts what is known of the machines into the status.
+    pub fn record(&self, status: &mut KarmadaDeploymentStatus) {
+        let Round { lock, tokens, forgotten, .. } = &self.round;
+        let (Lock { operations, last_token, .. }, tokens): (&Lock, &Tokens) = (lock, tokens);
+        status.operations = operations.clone();
+        status.last_token = *last_token;
+        status.initial_token = status.initial_token.or(tokens.initial());
+        status.forgotten = forgotten.clone();
+        status.first_installed_at = self.state.installed.clone();
+        status.machines = Some(self.counts(Role::ControlPlane, self.state.cluster.control_planes));
+        let dedicated = self.state.cluster.etcd_machines;
+        status.etcd_machines = (dedicated > 0).then(|| self.counts(Role::Etcd, dedicated));
+    }
+
+    fn counts(&self, role: Role, wanted: i32) -> ReplicaCounts {
+        let number = |count: usize| i32::try_from(count).unwrap_or(i32::MAX);
+        let ready = number(self.state.working(role).filter(|machine| machine.is_ready()).count());
+        let is_outdated = |name: &str| {
+            let mut runs = self.parts.iter().filter_map(|(_, _, progress)| progress.run.as_ref());
+            runs.any(|run| run.spec.hosts.iter().any(|host| host == name))
+        };
+        let updated = self.state.working(role).filter(|machine| !machine.host_name().is_some_and(is_outdated));
+        ReplicaCounts {
+            replicas: wanted,
+            ready_replicas: ready,
+            updated_replicas: number(updated.count()),
+            summary: format!("{ready}/{wanted}"),
+        }
+    }
+
+    /// `3 of 3 members are ready`; or what is wrong with them.
+    pub fn etcd(&self) -> Result<String, Problem> {
+        let Some(role) = self.state.cluster.etcd_role else {
+            return Ok("the API server works with the etcd of spec.etcd.external".to_owned());
+        };
+        let membership = self.state.membership();
+        let members = membership.members();
+        let (all, well) = (members.len(), members.iter().filter(|member| membership.is_healthy(member)).count());
+        let wanted = match role {
+            Role::Etcd => self.state.cluster.etcd_machines,
+            Role::ControlPlane | Role::Worker => self.state.cluster.control_planes,
+        };
+        let said = format!("{well} of {wanted} members are ready");
+        if well == all && usize::try_from(wanted) == Ok(all) {
+            return Ok(said);
+        }
+        let sick = members.iter().find(|member| !membership.is_healthy(member));
+        let sick = sick.and_then(|member| self.state.member(member));
+        let of = sick.map(|machine| format!(": {}: {}", machine.title(), machine.says())).unwrap_or_default();
+        let reason = if all == 0 { Reason::ComponentStarting } else { Reason::EtcdUnhealthy };
+        Err(Problem { reason, message: format!("etcd: {said}{of}") })
+    }
+
+    /// The components as they are on the machines.
+    pub fn components(&self) -> Vec<KarmadaComponentStatus> {
+        let spec = &self.state.object.spec;
+        let shown = |component: Component| {
+            component.replicas(spec)?;
+            let part = if component == Component::Etcd { Part::Etcd } else { Part::Component(component) };
+            let has: Vec<_> = self
+                .state
+                .working(part.role(spec))
+                .filter_map(|machine| placed(&machine, part, self.state.seen.runs))
+                .collect();
+            let ready = has.iter().filter(|placed| placed.is_well == Some(true)).count();
+            let oldest = has.iter().filter_map(|placed| version(&placed.digest)).min();
+            let wanted = match part.role(spec) {
+                Role::Etcd => self.state.cluster.etcd_machines,
+                Role::ControlPlane | Role::Worker => self.state.cluster.control_planes,
+            };
+            Some(KarmadaComponentStatus {
+                name: component.name().to_owned(),
+                version: oldest.map(str::to_owned),
+                replicas: wanted,
+                ready_replicas: i32::try_from(ready).unwrap_or(i32::MAX),
+            })
+        };
+        Component::ALL.into_iter().filter_map(shown).collect()
+    }
+}
+
+/// Of what an upgrade has yet to come to nobody waits for it to work.
+fn held(progress: Progress, is_held: bool) -> Progress {
+    if !is_held {
+        return progress;
+    }
+    let aside = progress.aside.or(progress.unhealthy);
+    Progress { unhealthy: None, aside, ..progress }
+}

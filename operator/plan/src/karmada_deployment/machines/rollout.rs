@@ -1,0 +1,244 @@
+//! How far a part is on the machines: the run that brings it to those whose turn it is, or what that waits for.
+
+use std::collections::BTreeMap;
+
+use crds::names::annotation;
+use crds::playbook_run::{Digest, KarmadaPart};
+use crds::step::{Intent, Role};
+use crds::{ObjectExt, PlaybookRun, Reason};
+use jiff::Timestamp;
+use serde_json::{Map, Value};
+
+use super::act::Act;
+use super::order::Part;
+use super::placed::{digest_in, placed, silent_since};
+use super::state::PlaneState;
+use super::turn::{Placed, PlaneMachine, Turn, turn};
+use super::wanted_parts::{PartWanted, is_stopped};
+use crate::addon::Problem;
+use crate::attempts::{self, Failure, RetryDecision};
+use crate::cluster_machine::ClusterMachine;
+use crate::message::{count, quote};
+use crate::moment::clock;
+use crate::naming::short_hash;
+use crate::run_request::{Attempt, RunRequest, Target};
+
+/// How far a part is.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(in super::super) struct Progress {
+    /// The run that brings it to the next machines.
+    pub run: Option<Box<PlaybookRun>>,
+    /// What goes on, where it is not as it is wanted.
+    pub doing: Option<String>,
+    /// What does not work, or could not be brought.
+    pub unhealthy: Option<Problem>,
+    /// What is passed over: nobody waits for it.
+    pub aside: Option<Problem>,
+    /// Whether no machine has it.
+    pub is_missing: bool,
+    /// When it is tried again.
+    pub retry_at: Option<Timestamp>,
+}
+
+impl Progress {
+    /// The run as what is to be done.
+    pub fn act(&self) -> Option<Act> {
+        self.run.clone().map(Act::CreateRun)
+    }
+}
+
+/// A machine that is to have the part, and whether its next attempt is due.
+struct Candidate<'a> {
+    machine: ClusterMachine<'a>,
+    placed: Option<Placed>,
+    decision: RetryDecision,
+}
+
+/// How far this part is, and what is done about it.
+pub(in super::super) fn progress(state: &PlaneState<'_>, wanted: &PartWanted) -> Progress {
+    let part = wanted.part;
+    let candidates: Vec<Candidate<'_>> = state
+        .working(part.role(&state.object.spec))
+        .filter_map(|machine| {
+            let digest = wanted.digests.get(machine.name())?;
+            let placed = placed(&machine, part, state.seen.runs);
+            Some(Candidate { machine, placed, decision: decision(state, part, &machine, digest) })
+        })
+        .collect();
+    let machines: Vec<PlaneMachine> = candidates.iter().map(|one| seen(state, part, one, wanted)).collect();
+    let is_missing = machines.iter().all(|machine| !machine.has.contains_key(&part));
+    let aside = machines.iter().find_map(|machine| {
+        let message = format!("{} on machine {}: {}", part.title(), machine.name, machine.set_aside.as_ref()?);
+        Some(Problem { reason: Reason::ComponentUnhealthy, message })
+    });
+    let found = Progress { is_missing, aside, ..Progress::default() };
+    match turn(&machines, part, &wanted.digests) {
+        Turn::Done => found,
+        Turn::Waits(why) => {
+            // What a run has brought and does not work is brought again, as often as anything that fails.
+            let is_broken = |one: &&Candidate<'_>| {
+                let placed = one.placed.as_ref().filter(|placed| placed.is_well != Some(true));
+                placed.map(|placed| &placed.digest) == wanted.digests.get(one.machine.name()) && placed.is_some()
+            };
+            let mut broken = candidates.iter().filter(is_broken);
+            if let Some(again) = broken.clone().find(|one| one.decision.is_again()) {
+                return bring(state, wanted, &candidates, &[again.machine.name().to_owned()], found);
+            }
+            let message = broken.find_map(|one| failed(part, one)).unwrap_or(why);
+            let is_unseen = |machine: &PlaneMachine| machine.has.get(&part).is_none_or(|has| has.is_well.is_none());
+            let is_starting = machines.iter().all(is_unseen);
+            let reason = if is_starting { Reason::ComponentStarting } else { Reason::ComponentUnhealthy };
+            let retry_at = candidates.iter().filter_map(|one| later(&one.decision)).map(|(at, _)| at).min();
+            Progress { unhealthy: Some(Problem { reason, message }), retry_at, ..found }
+        }
+        Turn::On(names) => bring(state, wanted, &candidates, &names, found),
+    }
+}
+
+/// The machine as its turn is decided by. One that does not answer is passed over, and so is one that has nothing of
+/// the part and could not be given it: it interrupts nobody. One where a change failed is not: the next one would fail
+/// as well.
+fn seen(state: &PlaneState<'_>, part: Part, one: &Candidate<'_>, wanted: &PartWanted) -> PlaneMachine {
+    let name = one.machine.name().to_owned();
+    let failure = one.decision.cause();
+    let silent = silent_since(&one.machine, state.seen.runs).map(|at| format!("it did not answer at {}", clock(at)));
+    let is_current = one.placed.as_ref().map(|placed| &placed.digest) == wanted.digests.get(&name);
+    let in_vain = failure.filter(|_| !is_current && one.placed.is_none());
+    // Probes find out when it answers again.
+    let set_aside = silent.or_else(|| in_vain.map(|failure| quote(failure.told())));
+    let mut has = BTreeMap::new();
+    if let Some(mut placed) = one.placed.clone() {
+        if is_stopped(&placed.digest) {
+            placed.is_well = Some(true);
+        }
+        if failure.is_some() && !is_current {
+            placed.is_well = Some(false);
+        }
+        has.insert(part, placed);
+    }
+    PlaneMachine { name, set_aside, has }
+}
+
+/// Whether the next attempt to bring this digest to the machine is due.
+fn decision(state: &PlaneState<'_>, part: Part, machine: &ClusterMachine<'_>, digest: &str) -> RetryDecision {
+    let is_same =
+        |run: &&PlaybookRun| run.spec.intent == Intent::Configure && digest_in(run, part, machine) == Some(digest);
+    let same: Vec<&PlaybookRun> = state.own_runs().filter(is_same).collect();
+    let tried = attempts::tried(&same, &[Intent::Configure], machine.uid());
+    let policy = state.terms.limited(state.terms.asked_retries(machine.machine));
+    attempts::retry_decision(&tried, &policy, state.now)
+}
+
+/// When it is tried again, and why that is not now.
+fn later(decision: &RetryDecision) -> Option<(Timestamp, &Failure)> {
+    match decision {
+        RetryDecision::Later { at, cause, .. } => Some((*at, cause)),
+        _ => None,
+    }
+}
+
+/// The run that brings it to these machines.
+fn bring(
+    state: &PlaneState<'_>,
+    wanted: &PartWanted,
+    candidates: &[Candidate<'_>],
+    names: &[String],
+    found: Progress,
+) -> Progress {
+    let part = wanted.part;
+    let chosen = candidates.iter().filter(|one| names.iter().any(|name| name == one.machine.name()));
+    let is_due = |one: &&Candidate<'_>| matches!(one.decision, RetryDecision::Now { .. } | RetryDecision::Done { .. });
+    let due: Vec<&Candidate<'_>> = chosen.clone().filter(is_due).collect();
+    if let Some(run) = state.under_way() {
+        return Progress { doing: Some(state.describe(run)), ..found };
+    }
+    if due.is_empty() {
+        let message = chosen.clone().find_map(|one| failed(part, one));
+        let message = message.unwrap_or_else(|| format!("waiting for the run that brings {}", part.title()));
+        let retry_at = chosen.filter_map(|one| later(&one.decision)).map(|(at, _)| at).min();
+        let unhealthy = Some(Problem { reason: Reason::ComponentUnhealthy, message });
+        return Progress { unhealthy, retry_at, ..found };
+    }
+    let targets: Vec<Target<'_>> = due.iter().map(|one| (one.machine, one.decision.retry())).collect();
+    let run = run(state, wanted, &targets);
+    let doing = format!("bringing {} to {}", part.title(), titles(&targets));
+    Progress { run: Some(Box::new(run)), doing: Some(doing), ..found }
+}
+
+fn titles(targets: &[Target<'_>]) -> String {
+    match targets {
+        [(machine, _)] => format!("machine {}", machine.title()),
+        more => count(more.len(), "machine"),
+    }
+}
+
+/// What went wrong on a machine, and what becomes of it.
+fn failed(part: Part, one: &Candidate<'_>) -> Option<String> {
+    let could_not = format!("{} could not be brought to machine {}", part.title(), one.machine.title());
+    match &one.decision {
+        RetryDecision::Later { at, cause, .. } => {
+            Some(format!("{could_not} ({}); tried again at {}", quote(cause.told()), clock(*at)))
+        }
+        RetryDecision::Halted { failures, cause } => Some(format!(
+            "{could_not} after {} ({}); correct it, then annotate Machine {} with {}",
+            count(*failures, "attempt"),
+            attempts::why_halted(cause.as_ref()),
+            one.machine.name(),
+            annotation::RETRY
+        )),
+        _ => None,
+    }
+}
+
+fn run(state: &PlaneState<'_>, wanted: &PartWanted, targets: &[Target<'_>]) -> PlaybookRun {
+    let part = wanted.part;
+    let digests: BTreeMap<String, Digest> = targets
+        .iter()
+        .filter_map(|(machine, _)| {
+            let digest = wanted.digests.get(machine.name())?.clone();
+            Some((machine.host_name()?.to_owned(), Digest(digest)))
+        })
+        .collect();
+    let mut vars = wanted.vars.clone();
+    let hosts: Map<String, Value> = wanted
+        .hosts
+        .iter()
+        .filter(|(host, _)| digests.contains_key(*host))
+        .map(|(k, v)| (k.clone(), v.clone()))
+        .collect();
+    if !hosts.is_empty() {
+        vars.insert("karmada_hosts".to_owned(), Value::Object(hosts));
+    }
+    part_run(state, part, digests, vars, targets)
+}
+
+/// The run that brings these digests of a part to these machines; its name follows from both.
+pub(super) fn part_run(
+    state: &PlaneState<'_>,
+    part: Part,
+    digests: BTreeMap<String, Digest>,
+    vars: BTreeMap<String, Value>,
+    targets: &[Target<'_>],
+) -> PlaybookRun {
+    let pairs = digests.iter().map(|(host, digest)| format!("{host}={}", digest.0));
+    let key: Vec<String> = [part.name().to_owned()].into_iter().chain(pairs).collect();
+    let key = short_hash(&key.iter().map(String::as_str).collect::<Vec<_>>(), 16);
+    let is_same = |run: &&PlaybookRun| run.annotation(annotation::ROLLS_OUT) == Some(key.as_str());
+    let number = attempts::number_after(state.own_runs().filter(is_same));
+    let mut run = state.request(RunRequest {
+        name_of: Some(vec![key.clone()]),
+        vars,
+        karmada: Some(KarmadaPart { part: part.name().to_owned(), digests }),
+        rolls_out: Some(key),
+        ..RunRequest::new(Intent::Configure, part.steps(), targets, Attempt::from_start(number))
+    });
+    // Of which members of a dedicated etcd it tells the API server.
+    if part == Part::Component(super::super::component::Component::ApiServer)
+        && state.cluster.etcd_role == Some(Role::Etcd)
+        && let Some(since) = state.membership().changed_at()
+    {
+        let annotations = run.metadata.annotations.get_or_insert_default();
+        annotations.insert(annotation::ETCD_CHANGE.to_owned(), since.to_string());
+    }
+    run
+}

@@ -1,0 +1,373 @@
+//! Machines of a plane, and who works on them: sets make Machines, which take Hosts; the executor plays the runs that
+//! hold the lock; and what leaves goes.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crds::playbook_run::PlaybookRunStatus;
+use crds::step::{Intent, Role, Step};
+use crds::{Host, KarmadaDeployment, Machine, MachineSet, MachineStatus, ObjectExt, PlaybookRun};
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use serde_json::{Value, json};
+
+use super::super::super::seats::MachinesSeen;
+use super::super::Act;
+use crate::attempts::{self, Outcome, outcome};
+use crate::departure::{self, Departure};
+use crate::formed_cluster::FormedCluster;
+
+/// Since when conditions are as they are.
+const SINCE: &str = "2026-11-27T09:00:00Z";
+
+/// What a machine runs of a part.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Unit {
+    pub digest: String,
+    pub healthy: bool,
+}
+
+#[derive(Clone, Default)]
+pub struct Fleet {
+    pub hosts: Vec<Host>,
+    pub sets: Vec<MachineSet>,
+    pub machines: Vec<Machine>,
+    pub runs: Vec<PlaybookRun>,
+    /// What runs on each Host.
+    pub units: BTreeMap<String, BTreeMap<String, Unit>>,
+    /// Hosts that answer nobody.
+    pub dead: BTreeSet<String>,
+    /// Parts that fail on a Host.
+    pub fails: BTreeSet<(String, String)>,
+    /// Parts and Hosts that were worked on at once, run by run.
+    pub played: Vec<(String, Vec<String>)>,
+    made: u32,
+}
+
+impl Fleet {
+    /// With so many free Hosts: `h1` at 10.0.0.1 and so on.
+    pub fn with_hosts(count: usize) -> Self {
+        let host = |number: usize| {
+            serde_yaml::from_str(&format!(
+                "{{apiVersion: clusterwright.dev/v1alpha1, kind: Host, metadata: {{name: h{number}, namespace: fleet, uid: h{number}-uid, generation: 1}}, spec: {{address: 10.0.0.{number}, ssh: {{credentialsRef: {{name: key}}}}}}}}"
+            ))
+            .unwrap()
+        };
+        Self { hosts: (1..=count).map(host).collect(), ..Self::default() }
+    }
+
+    /// As planners look at them.
+    pub fn look<T>(&self, with: impl FnOnce(&MachinesSeen<'_>) -> T) -> T {
+        let (sets, machines) = (self.sets.iter().collect::<Vec<_>>(), self.machines.iter().collect::<Vec<_>>());
+        let (hosts, runs) = (self.hosts.iter().collect::<Vec<_>>(), self.runs.iter().collect::<Vec<_>>());
+        with(&MachinesSeen {
+            resumed_at: None,
+            sets: &sets,
+            machines: &machines,
+            hosts: &hosts,
+            runs: &runs,
+            deployments: &[],
+        })
+    }
+
+    /// Whether a part works on a machine that answers.
+    pub fn serves(&self, part: &str) -> bool {
+        let mut alive = self.units.iter().filter(|(host, _)| !self.dead.contains(*host));
+        alive.any(|(_, units)| units.get(part).is_some_and(|unit| unit.healthy))
+    }
+
+    /// All that may change.
+    pub fn shape(&self, object: &KarmadaDeployment) -> Value {
+        let operations = object.status.as_ref().map(|status| (status.operations.len(), status.last_token));
+        json!([
+            self.machines.iter().map(|one| (one.name(), &one.spec.host_ref, &one.status)).collect::<Vec<_>>(),
+            self.runs.iter().map(|run| (run.name(), attempts::is_over(run))).collect::<Vec<_>>(),
+            self.hosts.iter().map(|host| &host.spec.claim_ref).collect::<Vec<_>>(),
+            operations,
+        ])
+    }
+
+    /// Does an act; what it was, in words.
+    pub fn play(&mut self, act: &Act) -> Option<String> {
+        match act {
+            Act::ApplyMachineSet { name, object } => {
+                let mut set: MachineSet = serde_json::from_value((**object).clone()).unwrap();
+                set.metadata.uid = Some(format!("{name}-uid"));
+                self.sets.retain(|there| there.name() != name);
+                self.sets.push(set);
+                Some(format!("apply MachineSet {name}"))
+            }
+            Act::DeleteMachineSet(set) => {
+                self.sets.retain(|there| there.name() != set.name());
+                None
+            }
+            Act::DeleteMachine(machine) => {
+                self.delete(machine.name());
+                Some(format!("delete Machine {}", machine.name()))
+            }
+            Act::ForceRemoveMachine(machine) => {
+                self.force(machine.name());
+                None
+            }
+            Act::CreateRun(run) => {
+                if self.runs.iter().any(|there| there.name() == run.name()) {
+                    return None;
+                }
+                self.made += 1;
+                let mut run = (**run).clone();
+                run.metadata.uid = Some(format!("run-{}", self.made));
+                let made = Timestamp::UNIX_EPOCH + jiff::SignedDuration::from_secs(i64::from(self.made));
+                run.metadata.creation_timestamp = Some(Time(made));
+                let steps: Vec<&str> = run.spec.steps.iter().map(Step::name).collect();
+                let part = run.spec.karmada.as_ref().map_or("", |karmada| karmada.part.as_str());
+                let log = format!("run {} {part} on {}", steps.join("+"), run.spec.hosts.join(","));
+                let looks = run.spec.intent.changes_nothing();
+                self.runs.push(run);
+                (!looks).then_some(log)
+            }
+            Act::CancelRun(run) | Act::DeleteRun(run) => {
+                self.runs.retain(|there| there.name() != run.name());
+                None
+            }
+            Act::HoldRun { run, paused } => {
+                let there = self.runs.iter_mut().find(|there| there.name() == run.name()).unwrap();
+                there.spec.paused = *paused;
+                Some(format!("hold {paused}"))
+            }
+            Act::MarkFenced(_) => None,
+        }
+    }
+
+    pub fn delete(&mut self, name: &str) {
+        let machine = self.machines.iter_mut().find(|machine| machine.name() == name).unwrap();
+        machine.metadata.deletion_timestamp = Some(Time("2026-11-27T10:00:00Z".parse().unwrap()));
+    }
+
+    /// A person has it forgotten.
+    pub fn force(&mut self, name: &str) {
+        let machine = self.machines.iter_mut().find(|machine| machine.name() == name).unwrap();
+        let generation = machine.generation().to_string();
+        let annotations = machine.metadata.annotations.get_or_insert_default();
+        annotations.insert("clusterwright.dev/force-remove".into(), generation);
+    }
+
+    /// The Machine that has a Host.
+    pub fn on(&self, host: &str) -> Option<&Machine> {
+        let is_on = |machine: &&Machine| machine.spec.host_ref.as_ref().is_some_and(|named| named.name == host);
+        self.machines.iter().find(is_on)
+    }
+
+    /// Controllers and executors do what is theirs.
+    pub fn tick(&mut self, object: &KarmadaDeployment, now: Timestamp) {
+        if !object.is_deleting() {
+            self.make_machines();
+        }
+        self.take_hosts();
+        self.play_runs(object, now);
+        self.look_at_machines();
+        self.leave(object, now);
+    }
+
+    fn make_machines(&mut self) {
+        for set in self.sets.clone() {
+            let role = set.spec.role;
+            let of_set = |machine: &&Machine| machine.spec.role == role && !machine.is_deleting();
+            let mut there: Vec<String> = self.machines.iter().filter(of_set).map(|one| one.name().to_owned()).collect();
+            there.sort();
+            let wanted = usize::try_from(set.spec.replicas).unwrap();
+            for name in there.iter().skip(wanted).rev().take(1) {
+                self.delete(name);
+            }
+            if there.len() < wanted {
+                self.made += 1;
+                let (name, uid) = (format!("{}-{:03}", set.name(), self.made), format!("machine-{}", self.made));
+                let yaml = format!(
+                    "{{apiVersion: clusterwright.dev/v1alpha1, kind: Machine, metadata: {{name: {name}, namespace: fleet, uid: {uid}, generation: 1, creationTimestamp: '2026-11-27T08:30:00Z', ownerReferences: [{{apiVersion: clusterwright.dev/v1alpha1, kind: MachineSet, name: {set}, uid: {set}-uid, controller: true}}]}}, spec: {{clusterName: k1, clusterKind: KarmadaDeployment, role: {role}}}}}",
+                    set = set.name(),
+                    role = role.name(),
+                );
+                self.machines.push(serde_yaml::from_str(&yaml).unwrap());
+            }
+        }
+    }
+
+    fn take_hosts(&mut self) {
+        for machine in self.machines.iter_mut().filter(|machine| machine.spec.host_ref.is_none()) {
+            let free = |host: &&mut Host| host.spec.claim_ref.is_none() && host.spec.quarantine.is_none();
+            let Some(host) = self.hosts.iter_mut().find(free) else { continue };
+            let claim = json!({ "kind": "Machine", "name": machine.name(), "uid": machine.uid() });
+            host.spec.claim_ref = Some(serde_json::from_value(claim).unwrap());
+            host.spec.claim_epoch += 1;
+            machine.spec.host_ref = Some(crds::references::LocalRef::new(host.name()));
+        }
+    }
+
+    fn play_runs(&mut self, object: &KarmadaDeployment, now: Timestamp) {
+        let held = object.status.as_ref().map(|status| status.operations.clone()).unwrap_or_default();
+        let mut runs = std::mem::take(&mut self.runs);
+        let mut at_work = 0;
+        for run in runs.iter_mut().filter(|run| !attempts::is_over(run)) {
+            let token = held.iter().find(|held| held.run == run.name()).map(|held| held.token);
+            if run.spec.intent != Intent::Probe && token.is_none() {
+                continue;
+            }
+            at_work += usize::from(run.spec.intent != Intent::Probe);
+            assert!(at_work <= 1, "two runs at once: {}", run.name());
+            run.status = Some(self.played(run, token.unwrap_or_default(), now));
+        }
+        self.runs = runs;
+    }
+
+    /// What comes of a run: a machine that fails stops it for all.
+    fn played(&mut self, run: &PlaybookRun, token: i64, now: Timestamp) -> PlaybookRunStatus {
+        let part = run.spec.karmada.as_ref().map(|karmada| karmada.part.clone()).unwrap_or_default();
+        let fails = |host: &String| self.fails.contains(&(host.clone(), part.clone())) && run.spec.karmada.is_some();
+        let result = |host: &String| {
+            let failure = json!({ "step": run.spec.steps.last().unwrap().name(), "task": "t", "reason": "TaskFailed", "message": "it ended with 1" });
+            match (self.dead.contains(host), fails(host)) {
+                (true, _) => json!({ "name": host, "unreachable": true }),
+                (_, true) => json!({ "name": host, "failed": 1, "failure": failure }),
+                _ => json!({ "name": host, "clean": run.spec.steps.contains(&Step::Reset).then_some(true) }),
+            }
+        };
+        let results: Vec<Value> = run.spec.hosts.iter().map(result).collect();
+        let all = run.spec.hosts.iter().all(|host| !self.dead.contains(host) && !fails(host));
+        let looks = run.spec.intent.changes_nothing();
+        if all && !looks {
+            self.bring(run, &part);
+        } else if !looks {
+            // What was begun there does not work.
+            for host in run.spec.hosts.iter().filter(|host| fails(host)) {
+                let digest = run.spec.karmada.as_ref().and_then(|karmada| karmada.digests.get(host));
+                let units = self.units.entry(host.clone()).or_default();
+                units.extend(digest.map(|digest| (part.clone(), Unit { digest: digest.0.clone(), healthy: false })));
+            }
+        }
+        if !looks {
+            self.played.push((part, run.spec.hosts.clone()));
+        }
+        let steps: Vec<Value> = run.spec.steps.iter().map(|step| json!({ "name": step.name(), "phase": if all { "Succeeded" } else { "Failed" }, "startedAt": now, "finishedAt": now })).collect();
+        serde_json::from_value(json!({
+            "phase": if all || looks { "Succeeded" } else { "Failed" }, "token": token,
+            "finishedAt": now, "startedAt": now, "hosts": results, "steps": steps,
+        }))
+        .unwrap()
+    }
+
+    fn bring(&mut self, run: &PlaybookRun, part: &str) {
+        for host in &run.spec.hosts {
+            if run.spec.steps.contains(&Step::Reset) {
+                self.units.remove(host);
+            }
+            let Some(digest) = run.spec.karmada.as_ref().and_then(|karmada| karmada.digests.get(host)) else {
+                continue;
+            };
+            let units = self.units.entry(host.clone()).or_default();
+            if digest.0 == "absent" {
+                units.remove(part);
+                continue;
+            }
+            let healthy = !digest.0.ends_with("-stopped");
+            units.insert(part.to_owned(), Unit { digest: digest.0.clone(), healthy });
+        }
+    }
+
+    /// What each Machine says of itself.
+    fn look_at_machines(&mut self) {
+        for machine in &mut self.machines {
+            let Some(host) = machine.spec.host_ref.as_ref().map(|host| host.name.clone()) else { continue };
+            let uid = machine.uid().to_owned();
+            let joined = self.runs.iter().find(|run| {
+                [Intent::Install, Intent::Join].contains(&run.spec.intent)
+                    && attempts::is_about(run, &uid)
+                    && outcome(run, &host) == Outcome::Succeeded
+            });
+            let joined = joined.and_then(attempts::ended_at);
+            let mut status = machine.status.clone().unwrap_or_default();
+            status.provisioned_at = status.provisioned_at.or(joined.map(Time));
+            let probe = self.runs.iter().filter(|run| run.spec.steps == [Step::ProbeKarmada]).next_back();
+            let seen = probe.filter(|run| attempts::is_over(run) && !self.dead.contains(&host));
+            if let Some(run) = seen.filter(|run| run.spec.hosts.contains(&host)) {
+                let at = attempts::ended_at(run).unwrap();
+                let asked =
+                    run.spec.vars["karmada_hosts"][&host]["karmada_parts"].as_array().cloned().unwrap_or_default();
+                let units = self.units.get(&host).cloned().unwrap_or_default();
+                let part = |asked: &Value| {
+                    let unit = units.get(asked["name"].as_str().unwrap());
+                    serde_json::from_value(json!({
+                        "name": asked["name"], "digest": unit.map(|unit| &unit.digest),
+                        "healthy": unit.is_some_and(|unit| unit.healthy), "lastProbeTime": at,
+                    }))
+                    .unwrap()
+                };
+                status.parts = asked.iter().map(part).collect();
+            }
+            let is_well = !self.dead.contains(&host);
+            let deleting = status.conditions.iter().find(|there| there.type_ == "Deleting").cloned();
+            let condition = |type_: &str| {
+                serde_json::from_value(json!({
+                    "type": type_, "status": if is_well { "True" } else { "False" }, "reason": "Seen", "message": "",
+                    "lastTransitionTime": SINCE,
+                }))
+                .unwrap()
+            };
+            if status.provisioned_at.is_some() {
+                status.conditions = ["Ready", "Healthy"].map(condition).into_iter().chain(deleting).collect();
+            }
+            machine.status = Some(MachineStatus { ..status });
+        }
+    }
+
+    /// Machines that are being deleted go as far as they may.
+    fn leave(&mut self, object: &KarmadaDeployment, now: Timestamp) {
+        let all = self.machines.clone();
+        let (refs, runs): (Vec<&Machine>, Vec<&PlaybookRun>) = (all.iter().collect(), self.runs.iter().collect());
+        let cluster = FormedCluster::from(object);
+        let forgotten = object.status.iter().flat_map(|status| &status.forgotten);
+        let forgotten: Vec<&str> = forgotten.map(|one| one.uid.as_str()).collect();
+        let mut gone = Vec::new();
+        for machine in self.machines.iter_mut().filter(|machine| machine.is_deleting()) {
+            let host = machine.spec.host_ref.as_ref().map(|host| host.name.clone());
+            let departure = departure::decide(machine, &refs, cluster, &runs);
+            let is_clean = runs.iter().any(|run| {
+                run.spec.steps.contains(&Step::Reset)
+                    && host.as_ref().is_some_and(|host| outcome(run, host) == Outcome::Succeeded)
+                    && attempts::is_about(run, machine.uid())
+            });
+            let is_forced = machine.annotation("clusterwright.dev/force-remove").is_some();
+            let untouched = !crate::provisioning::was_touched(machine, &runs);
+            let reason = match departure {
+                _ if host.is_none() || untouched || is_clean || is_forced && forgotten.contains(&machine.uid()) => {
+                    gone.push((machine.name().to_owned(), host, is_forced));
+                    continue;
+                }
+                _ if cluster.detaches => {
+                    gone.push((machine.name().to_owned(), host, false));
+                    continue;
+                }
+                Departure::MayGo => "LeavingEtcd",
+                Departure::Left | Departure::NotAMember => "WaitingForReset",
+                Departure::WaitingForTurn(_) | Departure::UnderWay(_) => "WaitingForTurn",
+            };
+            let condition = json!({ "type": "Deleting", "status": "True", "reason": reason, "message": "", "lastTransitionTime": SINCE });
+            let status = machine.status.get_or_insert_default();
+            status.conditions.retain(|there| there.type_ != "Deleting");
+            status.conditions.push(serde_json::from_value(condition).unwrap());
+        }
+        for (name, host, is_forced) in gone {
+            self.machines.retain(|machine| machine.name() != name);
+            let Some(host) = self.hosts.iter_mut().find(|one| Some(one.name()) == host.as_deref()) else { continue };
+            host.spec.claim_ref = None;
+            if is_forced {
+                let quarantine = json!({ "reason": "ForceRemoved", "message": "m", "machine": name, "since": now });
+                host.spec.quarantine = serde_json::from_value(quarantine).ok();
+            }
+        }
+    }
+
+    /// Names of the Hosts with Machines of a role that stay.
+    pub fn held(&self, role: Role) -> Vec<&str> {
+        let of_role = |machine: &&Machine| machine.spec.role == role && !machine.is_deleting();
+        let hosts = self.machines.iter().filter(of_role).filter_map(|machine| machine.spec.host_ref.as_ref());
+        hosts.map(|host| host.name.as_str()).collect()
+    }
+}

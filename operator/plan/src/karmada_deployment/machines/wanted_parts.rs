@@ -1,0 +1,237 @@
+//! What each machine is to have of each part now, and what a run must know to bring it.
+
+use std::collections::BTreeMap;
+
+use crds::KarmadaDeployment;
+use crds::cluster_deployment::EtcdTopology;
+use serde_json::{Map, Value, json};
+
+use super::super::component::Component;
+use super::super::endpoint::PORT;
+use super::super::material::Material;
+use super::super::place::Stage;
+use super::super::release::Release;
+use super::super::seats::{Seat, Seats};
+use super::super::upgrade::{Due, Upgrade};
+use super::balancer::frontends;
+use super::order::{Part, parts};
+use super::placed::{placed, version};
+use super::service::{Service, Site, digest_of, exec_start, files_on, secret_key, service};
+use super::state::PlaneState;
+use crate::cluster_machine::ClusterMachine;
+use crate::naming::short_hash;
+use crate::settings::BACKENDS;
+
+/// A part that is wanted.
+#[derive(Clone, Debug, PartialEq)]
+pub(in super::super) struct PartWanted {
+    pub stage: Stage,
+    pub part: Part,
+    /// The digest that each machine is to have, by the Machine's name.
+    pub digests: BTreeMap<String, String>,
+    /// Variables of each of them, by the Host's name.
+    pub hosts: Map<String, Value>,
+    /// Variables of a run that brings it.
+    pub vars: BTreeMap<String, Value>,
+    /// Whether an upgrade has yet to come to it.
+    pub is_held: bool,
+}
+
+impl PartWanted {
+    fn new(stage: Stage, part: Part) -> Self {
+        let (digests, hosts, vars) = (BTreeMap::new(), Map::new(), BTreeMap::new());
+        Self { stage, part, digests, hosts, vars, is_held: false }
+    }
+}
+
+/// What the parts follow from.
+pub(in super::super) struct Basis<'a> {
+    pub object: &'a KarmadaDeployment,
+    pub release: &'a Release,
+    pub material: &'a Material,
+    pub seats: &'a Seats,
+    pub upgrade: Option<&'a Upgrade>,
+}
+
+/// All parts in their order; none: a file of one is not there yet.
+pub(in super::super) fn wanted_parts(state: &PlaneState<'_>, basis: &Basis<'_>) -> Option<Vec<PartWanted>> {
+    let mut wanted = Vec::new();
+    for (stage, part) in parts(&basis.object.spec) {
+        match part {
+            Part::Balancer => wanted.push(balancer(basis, stage)),
+            Part::LoadBalancer => wanted.push(load_balancer(basis, stage)),
+            Part::Etcd => wanted.push(etcd(state, basis, stage)),
+            Part::Component(component) => wanted.extend(component_part(state, basis, stage, component)?),
+        }
+    }
+    Some(wanted)
+}
+
+/// The machines that get parts: those that are part of the plane.
+fn working<'a>(basis: &Basis<'a>) -> impl Iterator<Item = &'a Seat> {
+    basis.seats.control_planes.iter().filter(|seat| seat.is_provisioned)
+}
+
+fn addresses<'a>(basis: &Basis<'a>) -> Vec<&'a str> {
+    working(basis).map(|seat| seat.address.as_str()).collect()
+}
+
+fn same_on_all(basis: &Basis<'_>, stage: Stage, part: Part, digest: &str) -> PartWanted {
+    let digests = working(basis).map(|seat| (seat.machine.clone(), digest.to_owned())).collect();
+    PartWanted { digests, ..PartWanted::new(stage, part) }
+}
+
+fn balancer(basis: &Basis<'_>, stage: Stage) -> PartWanted {
+    let frontend =
+        |one: super::Frontend| json!({ "name": one.component.name(), "port": one.port, "backends": one.backends });
+    let frontends: Vec<Value> = frontends(&basis.object.spec, &addresses(basis)).into_iter().map(frontend).collect();
+    let digest = short_hash(&[&json!(frontends).to_string()], 16);
+    let vars = [("karmada_balancer".to_owned(), json!({ "digest": digest, "frontends": frontends }))].into();
+    PartWanted { vars, ..same_on_all(basis, stage, Part::Balancer, &digest) }
+}
+
+/// Who is behind the endpoint; the rest that it takes is in the inputs of the run.
+fn load_balancer(basis: &Basis<'_>, stage: Stage) -> PartWanted {
+    let mut addresses = addresses(basis);
+    addresses.sort_unstable();
+    let backend = |address: &&str| match address.contains(':') {
+        true => json!(format!("[{address}]:{PORT}")),
+        false => json!(format!("{address}:{PORT}")),
+    };
+    let backends: Value = addresses.iter().map(backend).collect();
+    let digest = short_hash(&[&backends.to_string()], 16);
+    PartWanted {
+        vars: [(BACKENDS.to_owned(), backends)].into(),
+        ..same_on_all(basis, stage, Part::LoadBalancer, &digest)
+    }
+}
+
+/// The member of etcd in its version, with certificates of their time: each is renewed once so many have passed.
+fn etcd(state: &PlaneState<'_>, basis: &Basis<'_>, stage: Stage) -> PartWanted {
+    let version = Component::Etcd.version(&basis.object.spec, basis.release);
+    let (due, is_held) = match basis.upgrade.map(|upgrade| upgrade.due(basis.object, Component::Etcd)) {
+        Some(Due::Kept(kept) | Due::Stopped(kept)) => (kept, true),
+        Some(Due::Now | Due::Later) | None => (version, false),
+    };
+    let digest = |machine: &ClusterMachine<'_>| {
+        let digest = etcd_digest(&due, periods(state, machine));
+        let now = placed(machine, Part::Etcd, state.seen.runs).filter(|_| is_held);
+        (machine.name().to_owned(), now.map_or(digest, |placed| placed.digest))
+    };
+    let machines = state.working(Part::Etcd.role(&basis.object.spec));
+    let members = state.membership().members();
+    PartWanted {
+        digests: machines.map(|machine| digest(&machine)).collect(),
+        vars: state.etcd_variables(&members),
+        is_held,
+        ..PartWanted::new(stage, Part::Etcd)
+    }
+}
+
+/// `3.6.16-0`.
+pub(super) fn etcd_digest(version: &str, periods: i64) -> String {
+    format!("{version}-{periods}")
+}
+
+/// How many times the certificates of a machine's member were due since it joined.
+fn periods(state: &PlaneState<'_>, machine: &ClusterMachine<'_>) -> i64 {
+    let certificates = &state.object.spec.certificates;
+    let validity = i64::from(certificates.validity_days);
+    let before = certificates.renew_before_days.map_or(validity / 3, i64::from);
+    let joined = machine.machine.status.as_ref().and_then(|status| status.provisioned_at.as_ref());
+    let days = joined.map_or(0, |joined| state.now.duration_since(joined.0).as_hours() / 24);
+    days / (validity - before).max(1)
+}
+
+/// The service of a component on each machine; no such part: an upgrade comes to it later. None: a file is not there.
+fn component_part(
+    state: &PlaneState<'_>,
+    basis: &Basis<'_>,
+    stage: Stage,
+    component: Component,
+) -> Option<Option<PartWanted>> {
+    let (object, part) = (basis.object, Part::Component(component));
+    let due = basis.upgrade.map_or(Due::Now, |upgrade| upgrade.due(object, component));
+    let (due_version, is_stopped, is_held) = match due {
+        Due::Now => (component.version(&object.spec, basis.release), false, false),
+        Due::Kept(version) => (version, false, true),
+        Due::Stopped(version) => (version, true, false),
+        Due::Later => return Some(None),
+    };
+    let mut wanted = PartWanted { is_held, ..PartWanted::new(stage, part) };
+    for seat in working(basis) {
+        let files = files_on(object, basis.material, seat, component)?;
+        let etcd = match object.spec.etcd_topology() {
+            EtcdTopology::Dedicated => basis.seats.etcd.clone(),
+            EtcdTopology::Stacked | EtcdTopology::External => vec!["https://127.0.0.1:2379".to_owned()],
+        };
+        let site = Site { address: &seat.address, etcd: &etcd };
+        let mut service = service(object, basis.release, (component, &due_version), &site, &digest_of(&files));
+        if is_stopped {
+            service.digest = format!("{due_version}-stopped");
+        }
+        let member = state.live.iter().find(|member| member.name() == seat.machine);
+        let now = member.and_then(|member| placed(member, part, state.seen.runs));
+        // What an upgrade has yet to come to stays as it is; one that is gone comes back in its version.
+        let digest = now.filter(|_| is_held).map_or_else(|| service.digest.clone(), |placed| placed.digest);
+        wanted.digests.insert(seat.machine.clone(), digest);
+        let keys = files.iter().map(|file| file.flat_name());
+        let keys = keys.map(|name| (name.clone(), json!(secret_key(&seat.host, component, &name))));
+        let variables = variables(&service, keys.collect(), is_stopped);
+        wanted.hosts.insert(seat.host.clone(), json!({ "karmada_service": variables }));
+    }
+    let program = json!([{ "name": component.name(), "version": due_version }]);
+    wanted.vars.insert("karmada_programs".to_owned(), program);
+    Some(Some(wanted))
+}
+
+fn variables(service: &Service, files: Map<String, Value>, is_stopped: bool) -> Value {
+    json!({
+        "name": service.component.suffix(),
+        "state": if is_stopped { "stopped" } else { "started" },
+        "unit": service.unit,
+        "program": service.program,
+        "version": service.version,
+        "arguments": service.arguments,
+        "exec_start": exec_start(service),
+        "digest": service.digest,
+        "directory": service.directory,
+        "files": files,
+        "health": service.health,
+    })
+}
+
+/// Whether the part is stopped by this digest: then nobody asks whether it works.
+pub(super) fn is_stopped(digest: &str) -> bool {
+    digest.ends_with("-stopped")
+}
+
+/// All programs that the machines of a plane are to have, by name and version.
+pub(super) fn programs(basis: &Basis<'_>) -> Value {
+    let component = |(_, part): (Stage, Part)| {
+        let Part::Component(component) = part else { return None };
+        let version = component.version(&basis.object.spec, basis.release);
+        Some(json!({ "name": component.name(), "version": version }))
+    };
+    parts(&basis.object.spec).into_iter().filter_map(component).collect()
+}
+
+/// What probes look at on a machine: the parts that it has, and where each says that it works.
+pub(in super::super) fn probed(state: &PlaneState<'_>, basis: &Basis<'_>, machine: &ClusterMachine<'_>) -> Value {
+    let address = machine.host.map(crate::inputs::address_in_cluster).unwrap_or_default();
+    let part = |(_, part): (Stage, Part)| {
+        let unit = part.unit()?;
+        let placed = placed(machine, part, state.seen.runs);
+        let Part::Component(component) = part else { return Some(json!({ "name": part.name(), "unit": unit })) };
+        let site = Site { address, etcd: &[] };
+        let running = placed.as_ref().and_then(|placed| version(&placed.digest)).unwrap_or_default();
+        let service = service(basis.object, basis.release, (component, running), &site, "");
+        let stopped = placed.is_some_and(|placed| is_stopped(&placed.digest));
+        let mut asked = json!({ "name": part.name(), "unit": unit });
+        if !stopped {
+            asked["health"] = service.health;
+        }
+        Some(asked)
+    };
+    parts(&basis.object.spec).into_iter().filter_map(part).collect()
+}
