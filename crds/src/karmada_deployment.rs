@@ -6,6 +6,7 @@ mod etcd;
 mod flags;
 mod images;
 mod members;
+mod restore;
 mod source;
 mod status;
 mod upgrade;
@@ -17,6 +18,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::ComponentVersion;
+use crate::cluster_deployment::RestoreFrom;
 use crate::configuration::flags::{GATES_MESSAGE, GATES_RULE};
 use crate::references::LocalRef;
 
@@ -27,6 +29,7 @@ pub use images::{ImagePullPolicy, Images};
 pub use members::{
     AutoJoin, JoinRule, KarmadaMember, MOST_MEMBERS, MemberEstimator, OnDeselect, SyncMode, UnjoinPolicy,
 };
+pub use restore::{KarmadaMemberReport, KarmadaRestoreStep, KarmadaRestoredFrom};
 pub use source::KarmadaCrds;
 pub use status::{
     KarmadaComponentStatus, KarmadaDeploymentStatus, KarmadaMemberPhase, KarmadaMemberStatus, MemberCounts,
@@ -41,6 +44,12 @@ const HOST_RULE: &str = "has(self.hostClusterRef) == has(oldSelf.hostClusterRef)
 const HOST_MESSAGE: &str = "hostClusterRef, hostNamespace and hostDNSDomain cannot be changed: the plane's data and its names are there; make another KarmadaDeployment";
 const REACHED_RULE: &str = "!has(self.hostClusterRef) || self.apiServer.serviceType != 'ClusterIP'";
 const REACHED_MESSAGE: &str = "apiServer.serviceType: with hostClusterRef it must be NodePort or LoadBalancer: a ClusterIP is reached from inside of that cluster only";
+/// CEL: with what a plane begins, for good; and only where its etcd is its own.
+const RESTORE_RULE: &str = "has(self.restoreFrom) == has(oldSelf.restoreFrom) && (!has(self.restoreFrom) || self.restoreFrom == oldSelf.restoreFrom)";
+const RESTORE_MESSAGE: &str = "Forbidden: restoreFrom is immutable: a plane begins with a backup, or without; to set one back to a backup, delete it, and make it anew with restoreFrom";
+const RESTORE_ETCD_RULE: &str = "!has(self.restoreFrom) || !has(self.etcd.external)";
+const RESTORE_ETCD_MESSAGE: &str =
+    "restoreFrom is for an etcd of the plane's own: whoever runs the external etcd restores it; leave restoreFrom out";
 /// CEL: a component that may be of another patch version than the rest is of its minor.
 const SAME_MINOR_RULE: &str = "!has(self.scheduler.version) || ['1.17.', '1.18.'].all(m, self.scheduler.version.startsWith(m) == self.version.startsWith(m))";
 const SAME_MINOR_MESSAGE: &str =
@@ -82,6 +91,8 @@ const ESTIMATOR_MESSAGE: &str = "members[].estimator.enabled: true needs spec.es
 #[x_kube(validation = Rule::new(SAME_MINOR_RULE).message(SAME_MINOR_MESSAGE).field_path(".scheduler"))]
 #[x_kube(validation = Rule::new(ESTIMATOR_MINOR_RULE).message(ESTIMATOR_MINOR_MESSAGE))]
 #[x_kube(validation = Rule::new(ESTIMATOR_RULE).message(ESTIMATOR_MESSAGE))]
+#[x_kube(validation = Rule::new(RESTORE_RULE).message(RESTORE_MESSAGE).field_path(".restoreFrom"))]
+#[x_kube(validation = Rule::new(RESTORE_ETCD_RULE).message(RESTORE_ETCD_MESSAGE).field_path(".restoreFrom"))]
 pub struct KarmadaDeploymentSpec {
     /// Karmada's version, without `v`, of a minor that is known here: 1.17 or 1.18. What of Kubernetes and etcd goes
     /// with it follows, unless a component has a version of its own. Another one is an upgrade, one minor at a time:
@@ -173,6 +184,10 @@ pub struct KarmadaDeploymentSpec {
     /// How long certificates last, and when they are renewed.
     #[serde(default)]
     pub certificates: PlaneCertificates,
+    /// The backup of a plane that this one begins with: its data and its keys. Only when it is made. What schedules and
+    /// propagates starts once a person has approved what would become of members. Absent: it begins empty.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub restore_from: Option<RestoreFrom>,
     /// What precedes an upgrade.
     #[serde(default)]
     pub upgrade: PlaneUpgrade,

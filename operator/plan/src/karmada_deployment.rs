@@ -25,11 +25,15 @@ mod programs;
 mod progress;
 mod release;
 pub mod removal;
+pub mod restore;
+mod restore_seen;
+mod restoring;
 mod spec_problem;
 mod status;
 mod token_restart;
 mod unseen;
 mod upgrade;
+mod volume;
 mod wanted;
 
 use crds::names::{finalizer, pki_secret};
@@ -46,12 +50,13 @@ pub use deletion::members_are_seen;
 pub use endpoint::endpoint;
 pub use host_seen::HostSeen;
 pub use leaves::{LeafWanted, leaves};
-pub use material::{Files, Material, Source, sources};
+pub use material::{Files, Material, RestoreMaterial, Source, sources};
 pub use observed::{HostFacts, Observed, PlaneSeen, Propagated};
 pub use own_cluster::is_cluster_of;
 pub use place::{Hold, Manifest, Place, Stage, Wanted};
 use progress::{StageReport, progress};
 pub use release::{DEFINITIONS, RELEASES, Release};
+pub use restore_seen::{FormerPlane, MemberLook, RestoreSeen};
 use status::Found;
 use unseen::unseen;
 use upgrade::Scene;
@@ -103,7 +108,8 @@ fn keep(observed: &Observed<'_>) -> Planned {
     let object = observed.object;
     let wanted = wanted(object, observed.material, observed.facts, observed.crds.unwrap_or_default());
     let reports = progress(observed, &wanted);
-    let mut work = work(observed, &wanted, &reports);
+    let restore = restored(observed, &wanted, &reports);
+    let mut work = work(observed, &wanted, &reports, restore.as_ref());
     if object.spec.paused && !work.actions.is_empty() {
         work.pause();
     }
@@ -112,10 +118,12 @@ fn keep(observed: &Observed<'_>) -> Planned {
     let Work { actions, before, outdated } = work;
     let upgrade = upgrade::planned(observed);
     let silent = status::silent(observed, upgrade.as_ref());
+    // What is restored is not upgraded meanwhile.
+    let held = before.clone().or_else(|| restore.as_ref().and_then(|restore| restore.problem.clone()));
     let upgrade = upgrade.map(|upgrade| {
         let scene =
             Scene { observed, wanted: &wanted, reports: &reports, members: &members.status, silent: silent.as_ref() };
-        (upgrade::go_on(&scene, &upgrade, before.as_ref()), upgrade)
+        (upgrade::go_on(&scene, &upgrade, held.as_ref()), upgrade)
     });
     let upgrade = upgrade.as_ref().map(|(outcome, upgrade)| (outcome, upgrade));
     let restart = token_restart::token_restart(observed);
@@ -127,6 +135,7 @@ fn keep(observed: &Observed<'_>) -> Planned {
         outdated,
         silent,
         upgrade,
+        restore: restore.as_ref(),
         members: &members.status,
         restarted_at,
     };
@@ -134,6 +143,7 @@ fn keep(observed: &Observed<'_>) -> Planned {
     let is_at_rest = status::plane_works(&status) && !has_work;
     let next = Next::after_seconds(match upgrade {
         Some((outcome, _)) if outcome.has_moved => 1,
+        _ if restore.as_ref().is_some_and(|restore| restore.has_moved) => 1,
         Some((_, upgrade)) if !upgrade.has_begun() => BEGIN_SECONDS,
         None if is_at_rest => RESYNC_SECONDS,
         _ => LOOK_AGAIN_SECONDS,
@@ -144,6 +154,13 @@ fn keep(observed: &Observed<'_>) -> Planned {
     let backup = upgrade.and_then(|(outcome, _)| outcome.backup.clone()).map(Action::CreateBackup);
     let actions = members.actions.into_iter().map(Action::Member).chain(actions).chain(backup).collect();
     Plan { actions, status, next: next.or_sooner(members.next), waits_for }
+}
+
+/// What becomes of the backup that the plane begins with; none: it begins empty, or stands.
+fn restored(observed: &Observed<'_>, wanted: &[Wanted], reports: &[StageReport]) -> Option<restore::Outcome> {
+    let restoring = restoring::restoring(observed.object, observed.facts)?;
+    let silent = status::silent(observed, None);
+    Some(restore::go_on(&restore::Scene { observed, wanted, reports, silent: silent.as_ref() }, &restoring))
 }
 
 /// What is to be done.
@@ -175,7 +192,12 @@ impl Work {
     }
 }
 
-fn work(observed: &Observed<'_>, wanted: &[Wanted], reports: &[StageReport]) -> Work {
+fn work(
+    observed: &Observed<'_>,
+    wanted: &[Wanted],
+    reports: &[StageReport],
+    restore: Option<&restore::Outcome>,
+) -> Work {
     let object = observed.object;
     if let Some(problem) = spec_problem::find(observed) {
         return Work::stopped(problem);
@@ -185,6 +207,9 @@ fn work(observed: &Observed<'_>, wanted: &[Wanted], reports: &[StageReport]) -> 
     }
     if !object.has_finalizer(finalizer::KARMADA) {
         return Work::first(Action::AddFinalizer, "beginning");
+    }
+    if let Some(restore) = restore.filter(|restore| restore.is_before) {
+        return Work { actions: restore.actions.clone(), before: restore.problem.clone(), outdated: None };
     }
     if observed.material.keys.is_none() {
         return match was_made(observed) {
@@ -196,6 +221,7 @@ fn work(observed: &Observed<'_>, wanted: &[Wanted], reports: &[StageReport]) -> 
         let removal = removal::removal(observed, wanted);
         let open = reports.iter().find(|report| !report.is_done());
         let mut actions = removal.actions;
+        actions.extend(restore.into_iter().flat_map(|restore| restore.actions.clone()));
         actions.extend(own_cluster::apply(observed));
         actions.extend(open.into_iter().flat_map(|report| report.writes.clone()));
         let outdated = removal.left.first().map(|first| Problem {

@@ -3,6 +3,7 @@
 
 mod estimators;
 mod members;
+mod restore;
 mod upgrade;
 mod world;
 

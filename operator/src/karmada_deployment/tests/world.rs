@@ -9,7 +9,7 @@ use axum::http::Uri;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use crds::karmada_deployment::KarmadaMemberStatus;
-use crds::{Cluster, Conditions, EtcdBackup, EtcdBackupSchedule, KarmadaDeployment};
+use crds::{BackupStorage, Cluster, Conditions, EtcdBackup, EtcdBackupSchedule, KarmadaDeployment};
 use plan::encryption::Scheme;
 use plan::karmada_deployment::DEFINITIONS;
 use plan::rotation::Subject;
@@ -25,7 +25,7 @@ use crate::remote::Key;
 
 pub const KEY: &str = "karmadadeployments/fleet/k1";
 const GROUP: &str = "apiVersion: clusterwright.dev/v1alpha1";
-const UID: &str = "karmadadeployments-fleet-k1-1";
+pub const UID: &str = "karmadadeployments-fleet-k1-1";
 /// More than a plane takes to be made.
 pub const MANY: usize = 60;
 
@@ -205,6 +205,7 @@ impl World {
         let objects = self.api.list::<KarmadaDeployment>("karmadadeployments");
         ctx.cache.karmada_deployments.fill(objects.clone());
         ctx.cache.clusters.fill(self.api.list::<Cluster>("clusters"));
+        ctx.cache.backup_storages.fill(self.api.list::<BackupStorage>("backupstorages"));
         ctx.cache.etcd_backups.fill(self.api.list::<EtcdBackup>("etcdbackups"));
         ctx.cache.etcd_backup_schedules.fill(self.api.list::<EtcdBackupSchedule>("etcdbackupschedules"));
         for object in objects {
