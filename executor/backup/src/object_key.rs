@@ -34,3 +34,27 @@ impl age::Identity for Recorder<'_> {
         Some(unwrapped)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::{KnownKey, Recorder};
+
+    #[test]
+    fn the_key_of_an_object_reads_it_and_no_other() {
+        let identity = age::x25519::Identity::generate();
+        let sealed = |text: &[u8]| age::encrypt(&identity.to_public(), text).unwrap();
+        let (one, other) = (sealed(b"one"), sealed(b"other"));
+        let found = Cell::new(None);
+        let recorder = Recorder { identity: &identity, found: &found };
+        assert_eq!(age::decrypt(&recorder, &one).unwrap(), b"one");
+        let key = KnownKey(found.get().unwrap());
+        assert_eq!(age::decrypt(&key, &one).unwrap(), b"one");
+        assert!(age::decrypt(&key, &other).is_err());
+        assert!(age::decrypt(&KnownKey([0; 16]), &one).is_err());
+        let stranger = age::x25519::Identity::generate();
+        found.set(None);
+        assert!(age::decrypt(&Recorder { identity: &stranger, found: &found }, &one).is_err() && found.get().is_none());
+    }
+}

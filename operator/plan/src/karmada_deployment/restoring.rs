@@ -25,10 +25,15 @@ pub(super) enum Restoring<'a> {
 pub(super) fn restoring<'a>(object: &'a KarmadaDeployment, facts: &HostFacts) -> Option<Restoring<'a>> {
     let from = object.spec.restore_from.as_ref()?;
     match record(object) {
-        Some(record) => record.step.map(|step| Restoring::Under(record, step)),
+        Some(record) => record.step.map(|step| Restoring::Under(record, past_data(step, facts))),
         // Only what was approved has ever started it.
         None => (!facts.versions.contains_key(&Component::ControllerManager)).then_some(Restoring::Keys(from)),
     }
+}
+
+/// Data is never made anew where etcd is there, whatever the status says.
+fn past_data(step: Step, facts: &HostFacts) -> Step {
+    if step == Step::Data && facts.versions.contains_key(&Component::Etcd) { Step::Serve } else { step }
 }
 
 /// The backup that was settled on.

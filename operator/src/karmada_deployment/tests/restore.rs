@@ -13,7 +13,7 @@ use plan::karmada_deployment::pki::TABLE;
 use serde_json::{Value, json};
 
 use super::world::{KEY, MANY, UID, World};
-use crate::fake_api::FakeApi;
+use crate::fake_api::{Cut, FakeApi};
 use crate::pki::Pki;
 
 const GROUP: &str = "apiVersion: clusterwright.dev/v1alpha1";
@@ -42,12 +42,9 @@ fn put_work(plane: &FakeApi, member: &str, names: &[&str]) {
 /// What was made for the plane of the tests was made for the former one.
 fn disown(api: &FakeApi) {
     for name in api.names() {
-        api.edit(&name, |object| {
-            let labels = &mut object["metadata"]["labels"];
-            if labels[label::KARMADA_UID] == UID {
-                labels[label::KARMADA_UID] = json!(FORMER);
-            }
-        });
+        if api.get(&name).unwrap()["metadata"]["labels"][label::KARMADA_UID] == UID {
+            api.edit(&name, |object| object["metadata"]["labels"][label::KARMADA_UID] = json!(FORMER));
+        }
     }
 }
 
@@ -213,7 +210,7 @@ async fn a_plane_is_migrated_and_its_members_and_what_they_run_are_the_same_as_b
     let names = world.api.names();
     let left =
         |name: &&String| name.contains("fetched-keys") || name.starts_with("jobs/") || name.contains("etcd-restore");
-    assert!(names.iter().filter(left).next().is_none(), "{names:?}");
+    assert!(!names.iter().any(|name| left(&name)), "{names:?}");
     assert!(names.contains(&"persistentvolumeclaims/karmada-system/data-k1-etcd-0".to_owned()));
     let writes = world.writes();
     world.passes(3).await;
@@ -221,29 +218,28 @@ async fn a_plane_is_migrated_and_its_members_and_what_they_run_are_the_same_as_b
 }
 
 #[tokio::test]
-async fn an_operator_that_is_cut_off_at_each_write_ends_with_the_same_and_has_started_nothing_unapproved() {
-    let whole = migrating().await;
-    let cut = whole.copy();
-    settle(&whole).await;
-    approve(&whole);
-    settle(&whole).await;
-    assert!(whole.object().is_true("Ready"), "{}", whole.message());
-    let (mut is_approved, before) = (false, identities(&cut));
-    for _ in 0..600 {
-        let writes = cut.writes();
-        cut.cut_after_the_next_write();
-        cut.pass(&cut.operator()).await;
-        cut.mend();
-        jobs_run(&cut);
-        let acts = cut.api.get("deployments/karmada-system/k1-controller-manager").is_some();
-        assert!(is_approved || !acts, "{}", cut.message());
-        if cut.writes() == writes && !is_approved {
-            is_approved = approve(&cut);
-        } else if cut.writes() == writes && cut.object().is_true("Ready") {
-            break;
+async fn wherever_an_operator_is_cut_off_it_ends_with_the_same_and_has_started_nothing_unapproved() {
+    let begun = migrating().await;
+    let before = identities(&begun);
+    let acts = |world: &World| world.api.get("deployments/karmada-system/k1-controller-manager").is_some();
+    let check = async |cut: Option<(usize, Cut)>| {
+        let world = begun.copy();
+        world.api.cut(cut);
+        settle(&world).await;
+        world.api.cut(None);
+        settle(&world).await;
+        assert!(!acts(&world) && approve(&world), "{cut:?}: {}", world.message());
+        let asked = world.api.writes();
+        settle(&world).await;
+        assert!(world.object().is_true("Ready"), "{cut:?}: {}", world.message());
+        assert_eq!(identities(&world), before, "{cut:?}");
+        (world.api.names(), asked)
+    };
+    let (names, asked) = check(None).await;
+    let made = begun.api.writes();
+    for number in (made..asked).step_by(9) {
+        for cut in [Cut::Before, Cut::After] {
+            assert_eq!(check(Some((number, cut))).await.0, names, "{number} {cut:?}");
         }
     }
-    assert!(cut.object().is_true("Ready"), "{}", cut.message());
-    assert_eq!(cut.names(), whole.names());
-    assert_eq!(identities(&cut), before);
 }

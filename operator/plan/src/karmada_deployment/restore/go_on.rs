@@ -8,7 +8,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::super::action::Action;
 use super::super::observed::Observed;
-use super::super::restoring::Restoring;
+use super::super::restoring::{Restoring, record};
 use super::gate::restoring;
 use super::member_report::report;
 use super::record::{differences, settled};
@@ -55,6 +55,10 @@ impl Outcome {
 /// Decides. A step ends when what it is for is seen to be so, and none is left out.
 pub(in super::super) fn go_on(scene: &Scene<'_>, restoring: &Restoring<'_>) -> Outcome {
     let observed = scene.observed;
+    if observed.host.seen().is_none() {
+        // What is there is not known: nothing is settled by that.
+        return Outcome { record: record(observed.object).cloned(), ..Outcome::default() };
+    }
     let (record, step) = match restoring {
         Restoring::Keys(from) => return keys(observed, from, None),
         Restoring::Under(record, step) => (*record, *step),

@@ -314,6 +314,10 @@ fn a_lost_status_never_makes_data_anew_and_starts_nothing_that_was_not_approved(
     world.settle();
     assert_eq!(world.condition("Ready").1, "FetchingKeys");
     job_ends(&mut world, &fetched());
+    world.host_lost = true;
+    world.settle();
+    assert!(world.object.status.as_ref().unwrap().restored_from.is_none(), "what is there is not known");
+    world.host_lost = false;
     world.settle();
     assert_eq!(world.condition("Ready").1, "WaitingForApproval", "{:?}", world.condition("Ready"));
     assert!(world.log.iter().all(|line| !line.contains("Job k1") && !line.contains("StatefulSet")), "{:?}", world.log);
