@@ -11,9 +11,9 @@ mod verification;
 
 pub use inputs::{
     BUNDLE_PREFIX, BackupInputs, ETCD_SECRETS, EtcdInputs, IDENTITY_SECRET, MOUNT_PATH, PKI_SECRET, S3Inputs,
-    STORAGE_PREFIX, STORAGE_SECRETS, StagingInputs, StorageInputs,
+    SNAPSHOT_KEY, STORAGE_PREFIX, STORAGE_SECRETS, StagingInputs, StorageInputs,
 };
-pub use keys::{FetchedBackup, KeysFetched};
+pub use keys::{FetchedBackup, FetchedPlane, KeysFetched};
 pub use look::StorageLook;
 pub use manifest::{
     BUNDLE_FILE, BackupManifest, FORMAT, InvalidManifest, MANIFEST_FILE, ObjectManifest, PlaneManifest, SNAPSHOT_FILE,

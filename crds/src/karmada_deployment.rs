@@ -7,6 +7,7 @@ mod etcd;
 mod flags;
 mod images;
 mod members;
+mod restore;
 mod source;
 mod status;
 mod upgrade;
@@ -18,6 +19,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::ComponentVersion;
+use crate::cluster_deployment::RestoreFrom;
 use crate::configuration::flags::{GATES_MESSAGE, GATES_RULE};
 use crate::lock::LockView;
 use crate::references::LocalRef;
@@ -30,6 +32,7 @@ pub use images::{ImagePullPolicy, Images};
 pub use members::{
     AutoJoin, JoinRule, KarmadaMember, MOST_MEMBERS, MemberEstimator, OnDeselect, SyncMode, UnjoinPolicy,
 };
+pub use restore::{KarmadaMemberReport, KarmadaRestoreStep, KarmadaRestoredFrom};
 pub use source::KarmadaCrds;
 pub use status::{
     KarmadaComponentStatus, KarmadaDeploymentStatus, KarmadaMemberPhase, KarmadaMemberStatus, MemberCounts,
@@ -44,6 +47,15 @@ const HOST_RULE: &str = "has(self.hostClusterRef) == has(oldSelf.hostClusterRef)
 const HOST_MESSAGE: &str = "hostClusterRef, hostNamespace and hostDNSDomain cannot be changed: the plane's data and its names are there; make another KarmadaDeployment";
 const REACHED_RULE: &str = "!has(self.hostClusterRef) || self.apiServer.serviceType != 'ClusterIP'";
 const REACHED_MESSAGE: &str = "apiServer.serviceType: with hostClusterRef it must be NodePort or LoadBalancer: a ClusterIP is reached from inside of that cluster only";
+/// CEL: with what a plane begins, for good; and only where its etcd is its own.
+const RESTORE_RULE: &str = "has(self.restoreFrom) == has(oldSelf.restoreFrom) && (!has(self.restoreFrom) || self.restoreFrom == oldSelf.restoreFrom)";
+const RESTORE_MESSAGE: &str = "Forbidden: restoreFrom is immutable: a plane begins with a backup, or without; to set one back to a backup, delete it, and make it anew with restoreFrom";
+const RESTORE_ETCD_RULE: &str = "!has(self.restoreFrom) || !has(self.etcd.external)";
+const RESTORE_ETCD_MESSAGE: &str =
+    "restoreFrom is for an etcd of the plane's own: whoever runs the external etcd restores it; leave restoreFrom out";
+const RESTORE_MODE_RULE: &str = "!has(self.restoreFrom) || self.mode != 'Binary'";
+const RESTORE_MODE_MESSAGE: &str =
+    "restoreFrom is not there yet for mode Binary: leave it out, or make the plane with mode Containers";
 /// CEL: a component that may be of another patch version than the rest is of its minor.
 const SAME_MINOR_RULE: &str = "!has(self.scheduler.version) || ['1.17.', '1.18.'].all(m, self.scheduler.version.startsWith(m) == self.version.startsWith(m))";
 const SAME_MINOR_MESSAGE: &str =
@@ -110,6 +122,9 @@ const ESTIMATOR_MESSAGE: &str = "members[].estimator.enabled: true needs spec.es
 #[x_kube(validation = binary::no_pods("search"))]
 #[x_kube(validation = binary::no_replicas("metricsAdapter"))]
 #[x_kube(validation = binary::no_pods("metricsAdapter"))]
+#[x_kube(validation = Rule::new(RESTORE_RULE).message(RESTORE_MESSAGE).field_path(".restoreFrom"))]
+#[x_kube(validation = Rule::new(RESTORE_ETCD_RULE).message(RESTORE_ETCD_MESSAGE).field_path(".restoreFrom"))]
+#[x_kube(validation = Rule::new(RESTORE_MODE_RULE).message(RESTORE_MODE_MESSAGE).field_path(".restoreFrom"))]
 pub struct KarmadaDeploymentSpec {
     /// Karmada's version, without `v`, of a minor that is known here: 1.17 or 1.18. What of Kubernetes and etcd goes
     /// with it follows, unless a component has a version of its own. Another one is an upgrade, one minor at a time:
@@ -204,6 +219,10 @@ pub struct KarmadaDeploymentSpec {
     /// How long certificates last, and when they are renewed.
     #[serde(default)]
     pub certificates: PlaneCertificates,
+    /// The backup of a plane that this one begins with: its data and its keys. Only when it is made. What schedules and
+    /// propagates starts once a person has approved what would become of members. Absent: it begins empty.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub restore_from: Option<RestoreFrom>,
     /// What precedes an upgrade.
     #[serde(default)]
     pub upgrade: PlaneUpgrade,

@@ -34,6 +34,9 @@ pub enum Command {
     /// Fetch the keys of a backup into a Secret. Exit code 0 whatever came of it: that is in the termination message,
     /// as JSON; 10 for arguments that cannot be read.
     FetchKeys(Box<FetchKeys>),
+    /// Fetch the snapshot of a backup, decrypted, into a file. Exit code 0 if it is there and whole; 20 if not: why is
+    /// in the termination message, as text; 10 for arguments that cannot be read.
+    FetchSnapshot(Box<FetchSnapshot>),
     /// Install, upgrade or uninstall the release of a chart by Helm. Exit code 0 whatever came of it: that is in the
     /// termination message, as JSON; 10 for inputs that cannot be read.
     Chart(Box<Chart>),
@@ -171,6 +174,32 @@ pub struct FetchKeys {
     /// The Secret that takes them; it is there already.
     #[arg(long, value_name = "NAMESPACE/NAME")]
     pub secret: String,
+    /// The backup is of a Karmada control plane: with its keys goes that of the snapshot.
+    #[arg(long)]
+    pub plane: bool,
+}
+
+/// Arguments of `fetch-snapshot`.
+#[derive(Debug, Args)]
+pub struct FetchSnapshot {
+    /// The storage, and where to say why it failed.
+    #[command(flatten)]
+    pub storage: Storage,
+    /// The backup's directory in the storage, below the prefix.
+    #[arg(long, value_name = "DIR")]
+    pub location: String,
+    /// The key of the snapshot.
+    #[arg(long, value_name = "FILE")]
+    pub key: PathBuf,
+    /// SHA-256 of the snapshot that is wanted, hexadecimal: another one is not fetched.
+    #[arg(long, value_name = "HEX")]
+    pub sha256: String,
+    /// Where it is put.
+    #[arg(long, value_name = "FILE")]
+    pub to: PathBuf,
+    /// A directory that is removed first, if it is there: what an attempt before has left.
+    #[arg(long, value_name = "DIR")]
+    pub clear: PathBuf,
 }
 
 /// Arguments of `chart`.

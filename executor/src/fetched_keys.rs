@@ -3,9 +3,10 @@
 
 use std::path::Path;
 
-use backup::{BackupError, Credentials, Identities, Source, Store, unpack};
+use backup::{BackupError, Credentials, Identities, Source, Store, object_key, unpack};
 use crds::Reason;
-use crds::backup::{BackupManifest, FetchedBackup, KeysFetched, StorageInputs};
+use crds::backup::{BackupManifest, FetchedBackup, FetchedPlane, KeysFetched, SNAPSHOT_KEY, StorageInputs};
+use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::{Api, Patch, PatchParams};
 use serde_json::{Value, json};
@@ -20,6 +21,7 @@ use crate::storage::{failure, read, report};
 /// The files of a bundle.
 const KEYS_FILE: &str = "pki.json";
 const DEPLOYMENT_FILE: &str = "clusterdeployment.json";
+const PLANE_FILE: &str = "karmadadeployment.json";
 /// Characters that are reported of another's object.
 const TOLD: usize = 253;
 
@@ -58,7 +60,7 @@ async fn found(
     let identities = identities(&args.identity)?;
     let store = Store::open(storage, credentials).await.map_err(refused)?;
     let source = Source::open(&store, &args.location, &identities).await.map_err(refused)?;
-    of_cluster(source.manifest(), &args.location)?;
+    is_of(args.plane, source.manifest(), &args.location)?;
     let bundle = unpack(&source).await.map_err(refused)?;
     let object = |file: &str| -> Result<Value, Failure> {
         let corrupt = |problem: String| failure(&source.corrupt(problem));
@@ -66,21 +68,31 @@ async fn found(
         // The error of the parser would show what it found.
         serde_json::from_slice(text).map_err(|_| corrupt(format!("{file} of its bundle is no JSON")))
     };
-    let (mut keys, deployment) = (object(KEYS_FILE)?, object(DEPLOYMENT_FILE)?);
-    let data = keys["data"].take();
+    let file = if args.plane { PLANE_FILE } else { DEPLOYMENT_FILE };
+    let (mut keys, deployment) = (object(KEYS_FILE)?, object(file)?);
+    let mut data = keys["data"].take();
     if data.as_object().is_none_or(serde_json::Map::is_empty) {
         return Err(failure(&source.corrupt(format!("{KEYS_FILE} of its bundle holds no keys"))));
+    }
+    if args.plane {
+        let key = object_key(&source, &source.manifest().snapshot).await.map_err(refused)?;
+        data[SNAPSHOT_KEY] = json!(ByteString(key.to_vec()));
     }
     Ok((data, described(source.manifest(), &args.location, &deployment)))
 }
 
-/// Refuses a backup that is of no cluster.
-fn of_cluster(manifest: &BackupManifest, location: &str) -> Result<(), Failure> {
-    if manifest.karmada_deployment.is_none() && !manifest.cluster.is_empty() {
+/// Refuses a backup that is of no cluster, or, where that is wanted, of no plane.
+fn is_of(is_plane: bool, manifest: &BackupManifest, location: &str) -> Result<(), Failure> {
+    let is_it = match is_plane {
+        true => manifest.karmada_deployment.is_some(),
+        false => manifest.karmada_deployment.is_none() && !manifest.cluster.is_empty(),
+    };
+    if is_it {
         return Ok(());
     }
-    let message = format!("the backup at {location} is of {}: name one of a cluster", clean(&manifest.subject(), TOLD));
-    Err((Reason::BackupOfOtherCluster, message))
+    let wanted = if is_plane { "plane" } else { "cluster" };
+    let whose = clean(&manifest.subject(), TOLD);
+    Err((Reason::BackupOfOtherCluster, format!("the backup at {location} is of {whose}: name one of a {wanted}")))
 }
 
 fn identities(file: &Path) -> Result<Identities, Failure> {
@@ -95,7 +107,16 @@ fn described(manifest: &BackupManifest, location: &str, deployment: &Value) -> F
         let value = deployment["spec"]["networking"][field].as_str();
         clean(value.unwrap_or_default(), TOLD)
     };
+    let plane = manifest.karmada_deployment.as_ref().map(|plane| FetchedPlane {
+        name: clean(&plane.name, TOLD),
+        uid: clean(&plane.uid, TOLD),
+        version: plane.version.as_ref().map(|version| version.as_str().to_owned()),
+        endpoint: deployment["status"]["endpoint"].as_str().map(|endpoint| clean(endpoint, TOLD)),
+    });
+    let of_plane =
+        plane.is_some().then(|| clean(deployment["spec"]["hostDNSDomain"].as_str().unwrap_or("cluster.local"), TOLD));
     FetchedBackup {
+        plane,
         backup: clean(&manifest.backup, TOLD),
         cluster: clean(&manifest.cluster, TOLD),
         cluster_uid: clean(&manifest.cluster_uid, TOLD),
@@ -108,7 +129,7 @@ fn described(manifest: &BackupManifest, location: &str, deployment: &Value) -> F
         kubernetes_version: manifest.kubernetes_version,
         pod_cidr: text("podCIDR"),
         service_cidr: text("serviceCIDR"),
-        dns_domain: text("dnsDomain"),
+        dns_domain: of_plane.unwrap_or_else(|| text("dnsDomain")),
     }
 }
 
@@ -129,7 +150,7 @@ mod tests {
     use crds::Reason;
     use serde_json::{Value, json};
 
-    use super::{described, fetch, of_cluster};
+    use super::{described, fetch, is_of};
     use crate::cli::{Cli, Command};
 
     fn manifest() -> crds::backup::BackupManifest {
@@ -145,6 +166,7 @@ mod tests {
 
     #[test]
     fn a_cluster_does_not_begin_with_the_backup_of_a_plane_or_of_an_etcd_without_a_cluster() {
+        let of_cluster = |manifest: &crds::backup::BackupManifest, at: &str| is_of(false, manifest, at);
         assert_eq!(of_cluster(&manifest(), "l"), Ok(()));
         let bare = crds::backup::BackupManifest { cluster: String::new(), ..manifest() };
         let refused = of_cluster(&bare, "l").unwrap_err();
@@ -153,6 +175,26 @@ mod tests {
         let plane = serde_json::from_value(json!({ "name": "k1", "uid": "u" })).unwrap();
         let refused = of_cluster(&crds::backup::BackupManifest { karmada_deployment: Some(plane), ..bare }, "l");
         assert!(refused.unwrap_err().1.contains("KarmadaDeployment k1"));
+    }
+
+    #[test]
+    fn a_plane_begins_with_the_backup_of_a_plane_alone_and_is_told_where_that_one_was_reached() {
+        assert!(is_of(true, &manifest(), "l").unwrap_err().1.contains("name one of a plane"));
+        let plane = json!({ "name": "k1", "uid": "u", "version": "1.18.2" });
+        let manifest = crds::backup::BackupManifest {
+            karmada_deployment: Some(serde_json::from_value(plane).unwrap()),
+            cluster: String::new(),
+            ..manifest()
+        };
+        assert_eq!(is_of(true, &manifest, "l"), Ok(()));
+        let object = json!({ "spec": { "hostDNSDomain": "a.b" }, "status": { "endpoint": "https://10.0.0.9:5443" } });
+        let told = described(&manifest, "l", &object);
+        let plane = told.plane.unwrap();
+        assert_eq!(
+            (told.dns_domain.as_str(), plane.uid.as_str(), plane.version.as_deref()),
+            ("a.b", "u", Some("1.18.2"))
+        );
+        assert_eq!(plane.endpoint.as_deref(), Some("https://10.0.0.9:5443"));
     }
 
     #[test]

@@ -16,6 +16,7 @@ pub mod etcd_backup;
 pub mod event;
 pub mod example;
 pub mod fetched_keys;
+pub mod fetched_snapshot;
 pub mod fold;
 pub mod guard;
 pub mod inputs;

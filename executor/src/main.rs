@@ -45,6 +45,10 @@ async fn execute() -> ExitCode {
             log("warn");
             executor::fetched_keys::fetch(&arguments).await.into()
         }
+        Command::FetchSnapshot(arguments) => {
+            log("warn");
+            executor::fetched_snapshot::fetch(&arguments).await.into()
+        }
         Command::Chart(arguments) => {
             log("warn");
             executor::chart::run(&arguments).await.into()

@@ -13,6 +13,7 @@ mod neighbours;
 mod pki_owner;
 mod plane;
 pub(crate) mod planes;
+mod restore;
 mod triggers;
 
 use std::sync::Arc;
@@ -26,8 +27,8 @@ use plan::addon::Problem;
 use plan::cluster_addon::State;
 use plan::cluster_addon::documents::Document;
 use plan::karmada_deployment::{
-    Action, Contact, HostFacts, HostSeen, LeafWanted, MachinesSeen, Material, Observed, Place, PlaneSeen, Wanted,
-    estimators_due, members_are_seen, wanted,
+    Action, Contact, HostFacts, HostSeen, LeafWanted, MachinesSeen, Material, Observed, Place, PlaneSeen,
+    RestoreMaterial, RestoreSeen, Wanted, estimators_due, members_are_seen, wanted,
 };
 use plan::transitions::transitions;
 use tokio::task::JoinSet;
@@ -39,7 +40,7 @@ use crate::error::Error;
 use crate::objects::{Failure, Objects};
 use crate::pki::leaves;
 use crate::reconcile::{PlanOf, Reconcile, now};
-use crate::{execute, kubeconfig, live, pki};
+use crate::{execute, key_transfer, kubeconfig, live, pki};
 use inventory::{Inventory, touched};
 use machines::Belongings;
 pub(crate) use machines::part_files;
@@ -71,6 +72,7 @@ pub(crate) struct Observation {
     plane: Contact<PlaneSeen>,
     backups: Vec<Arc<EtcdBackup>>,
     schedules: Vec<Arc<EtcdBackupSchedule>>,
+    restore: RestoreSeen,
     members: Members,
     machines: Belongings,
     /// How objects are written; there while there is contact.
@@ -115,6 +117,7 @@ impl Observation {
             cluster: self.cluster.as_deref(),
             backups: &refs(&self.backups),
             schedules: &refs(&self.schedules),
+            restore: &self.restore,
             members: self.members.seen(&neighbours),
             machines,
         })
@@ -162,7 +165,9 @@ impl Reconcile for Observation {
             None => Ok(HostFacts::default()),
         };
         let known = facts.clone().unwrap_or_default();
-        let secrets = secrets(ctx, &object, &known, now).await?;
+        let keys = restore::keys(ctx, &object).await?;
+        let mut secrets = secrets(ctx, &object, &known, now).await?;
+        secrets.material.restore = RestoreMaterial::find(&keys).filter(|_| restore::makes_data(&object));
         let in_plane = in_plane(ctx, &object, &secrets)?;
         let (definitions, wanted) = wanted_of(ctx, &object, &secrets, &known).await?;
         let host = match (&host_inventory, &facts) {
@@ -189,6 +194,8 @@ impl Reconcile for Observation {
             now,
         };
         let members = members::look(ctx, &asked).await?;
+        let administrator = secrets.kubeconfig.as_ref().map(|kept| &kept.checked);
+        let restore = restore::look(ctx, &object, keys, (in_plane.as_ref(), administrator), &members).await;
         Ok(Some(Self {
             now,
             host_cluster: host_cluster(ctx, &object),
@@ -203,6 +210,7 @@ impl Reconcile for Observation {
             plane,
             backups: neighbours::backups(ctx, &object),
             schedules: neighbours::schedules(ctx, &object),
+            restore,
             members,
             machines,
             on_host,
@@ -268,6 +276,9 @@ impl Reconcile for Observation {
                 execute::remove_finalizer(ctx, &*self.object, finalizer::KARMADA).await
             }
             Action::MakeKeys => pki::make(ctx, &owner(), &Default::default(), self.now).await,
+            Action::FetchKeys(transfer) => key_transfer::fetch(ctx, transfer).await,
+            Action::TakeKeys => key_transfer::take(ctx, &owner()).await,
+            Action::DropKeyTransfer => key_transfer::discard(ctx, &owner()).await,
             Action::IssueCertificates(wanted) => self.issue(ctx, wanted).await,
             Action::MakeKubeconfig { server } => {
                 let pki = pki::get(ctx, &owner()).await?;

@@ -29,6 +29,7 @@ pub mod health;
 pub mod host;
 pub mod host_pool;
 pub mod karmada_deployment;
+mod key_transfer;
 pub mod kubeconfig;
 pub mod leader;
 pub mod live;

@@ -26,11 +26,15 @@ pub struct KeysFetched {
 pub struct FetchedBackup {
     /// Name of the EtcdBackup.
     pub backup: String,
-    /// Name of the cluster.
+    /// Name of the cluster; empty for a plane.
+    #[serde(default)]
     pub cluster: String,
-    /// UID of its ClusterDeployment.
-    #[serde(rename = "clusterUID")]
+    /// UID of its ClusterDeployment; empty for a plane.
+    #[serde(default, rename = "clusterUID")]
     pub cluster_uid: String,
+    /// The plane that was backed up; none: it is of a cluster.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plane: Option<FetchedPlane>,
     /// Its directory in the storage, below the prefix.
     pub location: String,
     /// When it was begun.
@@ -46,14 +50,30 @@ pub struct FetchedBackup {
     /// The version of Kubernetes that the cluster ran, if it was known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kubernetes_version: Option<KubernetesVersion>,
-    /// `spec.networking.podCIDR` of its ClusterDeployment.
-    #[serde(rename = "podCIDR")]
+    /// `spec.networking.podCIDR` of its ClusterDeployment; empty for a plane.
+    #[serde(default, rename = "podCIDR")]
     pub pod_cidr: String,
-    /// `spec.networking.serviceCIDR`.
-    #[serde(rename = "serviceCIDR")]
+    /// `spec.networking.serviceCIDR`; empty for a plane.
+    #[serde(default, rename = "serviceCIDR")]
     pub service_cidr: String,
-    /// `spec.networking.dnsDomain`.
+    /// `spec.networking.dnsDomain`, or `spec.hostDNSDomain` of a plane.
     pub dns_domain: String,
+}
+
+/// A plane that was backed up.
+#[derive(Serialize, Deserialize, Clone, Debug, PartialEq)]
+#[serde(rename_all = "camelCase")]
+pub struct FetchedPlane {
+    /// Name of its KarmadaDeployment.
+    pub name: String,
+    /// Its UID.
+    pub uid: String,
+    /// The version of Karmada that all its components had last, if it was known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+    /// `status.endpoint`, the URL of its API server, if it had one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub endpoint: Option<String>,
 }
 
 #[cfg(test)]

@@ -9,14 +9,14 @@ use crate::KubernetesVersion;
 use crate::etcd_restore::RestoreSource;
 use crate::references::LocalRef;
 
-/// The backup that a new cluster begins with.
+/// The backup that a new cluster, or a new Karmada control plane, begins with.
 #[derive(Serialize, Deserialize, Clone, Debug, PartialEq, Eq, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RestoreFrom {
-    /// The backup: of any cluster, also one that another metadata cluster looked after.
+    /// The backup: of any cluster, or, for a plane, of any plane; also one that another metadata cluster looked after.
     pub source: RestoreSource,
     /// The Secret with the age identity that decrypts the backup: key `identity`, as `age-keygen` writes it. Delete it
-    /// once the cluster is installed: whoever reads it can read every Secret of the cluster.
+    /// once the cluster, or the plane, stands: whoever reads it can read every Secret of it.
     pub identity_ref: LocalRef,
 }
 

@@ -5,6 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::members::SyncMode;
+use super::restore::KarmadaRestoredFrom;
 use super::upgrade::KarmadaUpgradeStatus;
 use crate::cluster_deployment::{ForgottenMachine, ReplicaCounts};
 use crate::lock::Operation;
@@ -28,6 +29,9 @@ pub struct KarmadaDeploymentStatus {
     /// The upgrade that is planned, or under way. Absent: every component has the version that is wanted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub upgrade: Option<KarmadaUpgradeStatus>,
+    /// The backup that the plane began with, or is about to. Absent: it began empty, or its keys are being fetched.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub restored_from: Option<KarmadaRestoredFrom>,
     /// URL of the plane's API server, as members and administrators reach it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 300))]

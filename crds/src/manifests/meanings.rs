@@ -21,8 +21,8 @@ use crate::etcd_restore::RestorePhase;
 use crate::host::{HostKeyPolicy, HostPhase, QuarantineReason};
 use crate::inputs::Severity;
 use crate::karmada_deployment::{
-    ImagePullPolicy, KarmadaDeletionPolicy, KarmadaMemberPhase, KarmadaMode, OnDeselect, ServiceType, SyncMode,
-    UnjoinPolicy, UpgradeCheck, UpgradeStep,
+    ImagePullPolicy, KarmadaDeletionPolicy, KarmadaMemberPhase, KarmadaMode, KarmadaRestoreStep, OnDeselect,
+    ServiceType, SyncMode, UnjoinPolicy, UpgradeCheck, UpgradeStep,
 };
 use crate::lock::LockMode;
 use crate::machine::{DrainReason, MachinePhase};
@@ -93,6 +93,7 @@ pub(super) fn all() -> Vec<Meanings> {
         meanings::<UnhealthyCondition>(),
         meanings::<UnjoinPolicy>(),
         meanings::<UpgradeCheck>(),
+        meanings::<KarmadaRestoreStep>(),
         meanings::<UpgradeStep>(),
     ]
 }

@@ -141,9 +141,9 @@ reasons! {
     BackupCorrupt Warning [COMPLETE FAILED]
         "A backup, or an object of one, is not what was written."
         "Check the storage, and use another backup; the message names what differs.";
-    BackupDoesNotFit Warning [READY]
-        "The ClusterDeployment differs from the cluster that was backed up in what its data depends on."
-        "Delete the ClusterDeployment, and make it with the values that the message names.";
+    BackupDoesNotFit Warning [READY UP_TO_DATE]
+        "The ClusterDeployment, or the KarmadaDeployment, differs from what was backed up in what its data depends on."
+        "Delete it, and make it with the values that the message names.";
     BackupExists Warning []
         "Another backup is where this one would go. It was not touched."
         "Nothing: each attempt has a place of its own; make a new EtcdBackup if it goes on.";
@@ -172,9 +172,11 @@ reasons! {
     BackupNotStaged Warning []
         "A backup does not lie ready on a machine, or not the same on all."
         "Play the step `stage-backup` again; the message says what differs.";
-    BackupNotSupported Warning [COMPLETE FAILED READY]
-        "The etcd of a Karmada control plane is on another host cluster than the metadata cluster, and is not external: it cannot be read."
-        "Give the plane an external etcd that Pods of the metadata cluster reach, or take snapshots there by your own means.";
+    BackupNotSupported Warning [COMPLETE FAILED READY UP_TO_DATE]
+        "The etcd of a Karmada control plane is on another host cluster than the metadata cluster, and is not external: it cannot be read. \
+         Or one is to begin with a backup in a volume, which its Pods cannot mount."
+        "Give the plane an external etcd that Pods of the metadata cluster reach, or take snapshots there by your own means. To begin with a \
+         backup, copy it into a bucket.";
     BackupOfOtherCluster Warning [COMPLETE FAILED READY]
         "The backup is of another cluster: it has another name, or other keys."
         "Name a backup of this cluster in a new EtcdRestore; `manifest.json` in the storage says whose it is.";
@@ -578,8 +580,8 @@ reasons! {
     Fenced Warning []
         "A newer run has the machine: this one may do nothing there any more."
         "Nothing: the newer run goes on.";
-    FetchingKeys Progressing [READY]
-        "A Job fetches the keys of the backup that the cluster begins with."
+    FetchingKeys Progressing [READY UP_TO_DATE]
+        "A Job fetches the keys of the backup that the cluster, or the Karmada control plane, begins with."
         "";
     FieldConflict Warning [APPLIED MEMBERS_READY READY UP_TO_DATE]
         "Another field manager has set fields of an object otherwise; the object is left as it is."
@@ -596,6 +598,9 @@ reasons! {
     ForgottenMachineIsBack Warning []
         "The Node of a machine that was removed by force has come back; it is cordoned or deleted."
         "Clean the machine.";
+    FormerPlaneRuns Warning [READY UP_TO_DATE]
+        "The Karmada control plane that was backed up still answers: two planes over the same members undo each other's work."
+        "Stop its programs; see [restoring a plane](karmada/restore.md#stop-the-former-plane).";
     GuardFailed Warning []
         "The guard cannot be installed on the machine, or cannot do its work."
         "See the message: usually a full disk, a read-only file system or a foreign architecture.";
@@ -740,11 +745,11 @@ reasons! {
     KernelTooOld Warning []
         "Nodes have a kernel that is too old for the mode of kube-proxy that is configured."
         "Install a newer kernel on the Nodes that the message names, or take `configuration.kubeProxy.mode` back.";
-    KeysDiffer Warning [READY]
-        "The Secret `<cluster>-pki` is there with other keys than the backup that the cluster begins with."
-        "Delete that Secret if nobody needs it: the keys of the backup take its place. Or name another backup in a new ClusterDeployment.";
-    KeysNotFetched Warning [READY]
-        "The keys of the backup that the cluster begins with cannot be had."
+    KeysDiffer Warning [READY UP_TO_DATE]
+        "The Secret `<name>-pki` is there with other keys than the backup that the cluster, or the Karmada control plane, begins with."
+        "Delete that Secret if nobody needs it: the keys of the backup take its place. Or name another backup in a new object.";
+    KeysNotFetched Warning [READY UP_TO_DATE]
+        "The keys of the backup that the cluster, or the Karmada control plane, begins with cannot be had."
         "The message says why; it is tried again.";
     Killed Warning [FAILED]
         "The run was killed by a person; what it had begun on the machines is not known."
@@ -1334,8 +1339,8 @@ reasons! {
     Restored Normal [COMPLETE]
         "The cluster has the backup's data."
         "";
-    Restoring Progressing [COMPLETE CONTROL_PLANE_READY ETCD_READY READY]
-        "etcd is being set back to a backup; the cluster has no API meanwhile."
+    Restoring Progressing [COMPLETE CONTROL_PLANE_READY ETCD_READY READY UP_TO_DATE]
+        "etcd is being set back to a backup; the cluster has no API meanwhile. Or a Karmada control plane begins with one."
         "";
     ResultLost Warning [COMPLETE FAILED]
         "The executor ended well, and its result is lost."
@@ -1643,8 +1648,8 @@ reasons! {
     WaitingForApproval Warning [AUTHORITIES_ROTATED COMPLETE DRIFTED READY UP_TO_DATE]
         "All is ready, and nothing is done before a person approves it."
         "Read what will be done, or lost; the message has the command.";
-    WaitingForBackup Progressing [READY]
-        "The backup that the cluster begins with is not to be had yet."
+    WaitingForBackup Progressing [READY UP_TO_DATE]
+        "The backup that the cluster, or the Karmada control plane, begins with is not to be had yet."
         "See the EtcdBackup, the BackupStorage or the Secret that the message names.";
     WaitingForContent Progressing [APPLIED HEALTHY READY]
         "The content of the revision is not there."

@@ -1,5 +1,6 @@
 //! An object of a backup, decrypted while it is read. Memory: the ranges that travel, and a chunk of 64 KiB.
 
+use std::cell::Cell;
 use std::io;
 
 use age::{DecryptError, Decryptor};
@@ -11,6 +12,7 @@ use tokio::io::{AsyncWrite, AsyncWriteExt};
 use crate::digest::Summing;
 use crate::error::BackupError;
 use crate::identities::Identities;
+use crate::object_key::{ObjectKey, Recorder};
 use crate::ranges::ranges;
 use crate::source::Source;
 use crate::text::sanitize;
@@ -58,11 +60,37 @@ pub async fn decrypt(
         let problem = format!("its SHA-256 is {}, and its manifest says {}", sum.sha256, object.sha256);
         return Err(corrupt(problem));
     }
-    passed.map_err(|_| BackupError::OtherRecipients {
+    passed.map_err(|_| not_for_us(source))
+}
+
+/// The key of an object, from its header. Well only if one of the identities unwraps it, and the header was not changed.
+pub async fn object_key(source: &Source<'_>, object: &ObjectManifest) -> Result<ObjectKey, BackupError> {
+    let path = source.location.object(&object.name);
+    let corrupt = |problem: String| source.corrupt(format!("{}: {problem}", object.name));
+    let bytes = ranges(source.store, &path, object.size);
+    let mut input = bytes.map_err(io::Error::other).boxed().into_async_read();
+    let decryptor = Decryptor::new_async_buffered(&mut input).await.map_err(of_header);
+    let found = decryptor.and_then(|decryptor| {
+        let found = Cell::new(None);
+        let recorders: Vec<Recorder<'_>> =
+            source.identities.iter().map(|identity| Recorder { identity, found: &found }).collect();
+        decryptor.decrypt_async(recorders.iter().map(|one| one as &dyn age::Identity)).map_err(of_header)?;
+        Ok(found.get())
+    });
+    match found {
+        Ok(Some(key)) => Ok(key),
+        Err(Failure::Other(error)) => Err(error),
+        Err(Failure::Corrupt(problem)) => Err(corrupt(problem)),
+        Ok(None) | Err(Failure::NotForUs) => Err(not_for_us(source)),
+    }
+}
+
+fn not_for_us(source: &Source<'_>) -> BackupError {
+    BackupError::OtherRecipients {
         storage: source.store.name().to_owned(),
         location: source.location.to_string(),
         public_keys: source.identities.public_keys(),
-    })
+    }
 }
 
 async fn pass(

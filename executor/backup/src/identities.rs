@@ -5,15 +5,19 @@ use std::str::FromStr;
 use age::x25519::Identity;
 
 use crate::error::BackupError;
+use crate::object_key::{KnownKey, ObjectKey};
 
 /// Public keys that a message names.
 const NAMED: usize = 3;
 /// How an identity begins, in upper case.
 const KEY: &str = "AGE-SECRET-KEY-";
 
-/// At least one identity: any of them may decrypt. There is no `Debug` of it.
+/// At least one identity, or the key of one object: any of them may decrypt. There is no `Debug` of it.
 #[derive(Clone)]
-pub struct Identities(Vec<Identity>);
+pub struct Identities {
+    identities: Vec<Identity>,
+    known: Option<KnownKey>,
+}
 
 impl Identities {
     /// Reads a file of `age-keygen`: an identity a line, comments and empty lines between them. Line ends of Windows
@@ -36,19 +40,29 @@ impl Identities {
         }
         match identities.is_empty() {
             true => Err(invalid("it holds none: no line begins with AGE-SECRET-KEY-1")),
-            false => Ok(Self(identities)),
+            false => Ok(Self { identities, known: None }),
         }
+    }
+
+    /// The key of one object, as [`object_key`](crate::object_key) read it: it decrypts that one and nothing else.
+    pub fn of_object(key: ObjectKey) -> Self {
+        Self { identities: Vec::new(), known: Some(KnownKey(key)) }
     }
 
     /// Each, as the decryption takes them.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &dyn age::Identity> {
-        self.0.iter().map(|identity| identity as &dyn age::Identity)
+        let known = self.known.iter().map(|known| known as &dyn age::Identity);
+        self.identities.iter().map(|identity| identity as &dyn age::Identity).chain(known)
     }
 
     /// Their public keys, for a message.
     pub(crate) fn public_keys(&self) -> String {
-        let keys: Vec<_> = self.0.iter().take(NAMED).map(|identity| identity.to_public().to_string()).collect();
-        let others = self.0.len().saturating_sub(NAMED);
+        if self.known.is_some() {
+            return "the key of one object".to_owned();
+        }
+        let keys: Vec<_> =
+            self.identities.iter().take(NAMED).map(|identity| identity.to_public().to_string()).collect();
+        let others = self.identities.len().saturating_sub(NAMED);
         if others == 0 { keys.join(" or ") } else { format!("{} or {others} more", keys.join(" or ")) }
     }
 }

@@ -20,7 +20,6 @@ mod formed_cluster;
 mod former;
 mod gates;
 mod gathering;
-pub mod key_transfer;
 mod lane;
 mod last_looks;
 mod lock;

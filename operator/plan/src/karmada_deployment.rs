@@ -26,12 +26,16 @@ mod programs;
 mod progress;
 mod release;
 pub mod removal;
+pub mod restore;
+mod restore_seen;
+mod restoring;
 mod seats;
 mod spec_problem;
 mod status;
 mod token_restart;
 mod unseen;
 mod upgrade;
+mod volume;
 mod wanted;
 
 use crds::names::{finalizer, pki_secret};
@@ -51,12 +55,13 @@ pub use leaves::LeafWanted;
 use machines::Machines;
 pub(crate) use machines::endpoint_claim::claim as plane_endpoint_claim;
 pub use machines::seats;
-pub use material::{Files, Material, Source, sources};
+pub use material::{Files, Material, RestoreMaterial, Source, sources};
 pub use observed::{HostFacts, Observed, PlaneSeen, Propagated};
 pub use own_cluster::is_cluster_of;
 pub use place::{Hold, Manifest, Place, Stage, Wanted};
 use progress::{StageReport, progress};
 pub use release::{DEFINITIONS, RELEASES, Release};
+pub use restore_seen::{FormerPlane, MemberLook, RestoreSeen};
 pub use seats::{MachinesSeen, Seat, Seats};
 use status::Found;
 use unseen::unseen;
@@ -126,7 +131,8 @@ fn keep(observed: &Observed<'_>) -> Planned {
     let mut reports = progress(observed, &wanted);
     reports.extend(machines.iter().flat_map(Machines::reports));
     reports.sort_by_key(|report| report.stage);
-    let mut work = work(observed, (&wanted, &reports), problem, machines.as_ref());
+    let restore = restored(observed, &wanted, &reports);
+    let mut work = work(observed, (&wanted, &reports), problem, machines.as_ref(), restore.as_ref());
     if object.spec.paused && !work.actions.is_empty() {
         work.pause();
     }
@@ -135,10 +141,12 @@ fn keep(observed: &Observed<'_>) -> Planned {
     let members = members::plan(&observed.of_members());
     let Work { actions, before, outdated } = work;
     let silent = status::silent(observed, upgrade.as_ref());
+    // What is restored is not upgraded meanwhile.
+    let held = before.clone().or_else(|| restore.as_ref().and_then(|restore| restore.problem.clone()));
     let upgrade = upgrade.map(|upgrade| {
         let scene =
             Scene { observed, wanted: &wanted, reports: &reports, members: &members.status, silent: silent.as_ref() };
-        (upgrade::go_on(&scene, &upgrade, before.as_ref()), upgrade)
+        (upgrade::go_on(&scene, &upgrade, held.as_ref()), upgrade)
     });
     let upgrade = upgrade.as_ref().map(|(outcome, upgrade)| (outcome, upgrade));
     let restart = token_restart::token_restart(observed);
@@ -150,6 +158,7 @@ fn keep(observed: &Observed<'_>) -> Planned {
         outdated,
         silent,
         upgrade,
+        restore: restore.as_ref(),
         members: &members.status,
         restarted_at,
         machines: machines.as_ref(),
@@ -158,6 +167,7 @@ fn keep(observed: &Observed<'_>) -> Planned {
     let is_at_rest = status::plane_works(&status) && !has_work;
     let next = Next::after_seconds(match upgrade {
         Some((outcome, _)) if outcome.has_moved => 1,
+        _ if restore.as_ref().is_some_and(|restore| restore.has_moved) => 1,
         Some((_, upgrade)) if !upgrade.has_begun() => BEGIN_SECONDS,
         None if is_at_rest => RESYNC_SECONDS,
         _ => LOOK_AGAIN_SECONDS,
@@ -169,6 +179,13 @@ fn keep(observed: &Observed<'_>) -> Planned {
     let backup = upgrade.and_then(|(outcome, _)| outcome.backup.clone()).map(Action::CreateBackup);
     let actions = members.actions.into_iter().map(Action::Member).chain(actions).chain(backup).collect();
     Plan { actions, status, next: next.or_sooner(members.next), waits_for }
+}
+
+/// What becomes of the backup that the plane begins with; none: it begins empty, or stands.
+fn restored(observed: &Observed<'_>, wanted: &[Wanted], reports: &[StageReport]) -> Option<restore::Outcome> {
+    let restoring = restoring::restoring(observed.object, observed.facts)?;
+    let silent = status::silent(observed, None);
+    Some(restore::go_on(&restore::Scene { observed, wanted, reports, silent: silent.as_ref() }, &restoring))
 }
 
 /// What is to be done.
@@ -205,6 +222,7 @@ fn work(
     (wanted, reports): (&[Wanted], &[StageReport]),
     problem: Option<Problem>,
     machines: Option<&Machines<'_>>,
+    restore: Option<&restore::Outcome>,
 ) -> Work {
     let object = observed.object;
     if let Some(problem) = problem {
@@ -216,6 +234,9 @@ fn work(
     if !object.has_finalizer(finalizer::KARMADA) {
         return Work::first(Action::AddFinalizer, "beginning");
     }
+    if let Some(restore) = restore.filter(|restore| restore.is_before) {
+        return Work { actions: restore.actions.clone(), before: restore.problem.clone(), outdated: None };
+    }
     if observed.material.keys.is_none() {
         return match was_made(observed) {
             true => Work::stopped(Problem { reason: Reason::PKIMissing, message: pki::missing(object) }),
@@ -226,6 +247,7 @@ fn work(
         let removal = removal::removal(observed, wanted);
         let open = reports.iter().find(|report| !report.is_done());
         let mut actions = removal.actions;
+        actions.extend(restore.into_iter().flat_map(|restore| restore.actions.clone()));
         actions.extend(own_cluster::apply(observed));
         actions.extend(open.into_iter().flat_map(|report| report.writes.clone()));
         let pruning = |message: String| Problem { reason: Reason::Pruning, message };

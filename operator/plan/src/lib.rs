@@ -42,6 +42,8 @@ pub mod int_or_percent;
 pub mod job;
 pub mod karmada_deployment;
 pub mod karmada_membership;
+pub(crate) mod key_progress;
+pub mod key_transfer;
 pub mod leader;
 pub mod lifecycle;
 pub mod lock;

@@ -8,11 +8,11 @@ use kube::{Api, ResourceExt};
 use plan::cluster_deployment::Action;
 use serde_json::{Value, json};
 
-use super::{pki_owner, restoring};
+use super::pki_owner;
 use crate::context::Context;
 use crate::error::{Error, ResultExt};
 use crate::kubeconfig::{self, KUBERNETES};
-use crate::{execute, pki};
+use crate::{execute, key_transfer, pki};
 
 pub(super) async fn execute(ctx: &Context, deployment: &ClusterDeployment, action: &Action) -> Result<(), Error> {
     match action {
@@ -23,9 +23,9 @@ pub(super) async fn execute(ctx: &Context, deployment: &ClusterDeployment, actio
             let own = Box::pin(pki::own::decided(ctx, &owner, given)).await?;
             Box::pin(pki::make(ctx, &owner, &own, Timestamp::now())).await
         }
-        Action::FetchKeys(transfer) => restoring::fetch(ctx, transfer).await,
-        Action::TakeKeys => restoring::take(ctx, deployment).await,
-        Action::DropKeyTransfer => restoring::discard(ctx, deployment).await,
+        Action::FetchKeys(transfer) => key_transfer::fetch(ctx, transfer).await,
+        Action::TakeKeys => key_transfer::take(ctx, &pki_owner(deployment)).await,
+        Action::DropKeyTransfer => key_transfer::discard(ctx, &pki_owner(deployment)).await,
         Action::MakeKubeconfig { endpoint } => {
             let owner = pki_owner(deployment);
             let pki = pki::get(ctx, &owner).await?;

@@ -3,14 +3,17 @@
 use serde_json::{Value, json};
 
 /// Group and version, kind, plural, and whether its objects are in namespaces.
-const KINDS: [(&str, &str, &str, bool); 21] = [
+const KINDS: [(&str, &str, &str, bool); 24] = [
+    ("v1", "ConfigMap", "configmaps", true),
     ("v1", "Namespace", "namespaces", false),
+    ("v1", "PersistentVolumeClaim", "persistentvolumeclaims", true),
     ("v1", "Pod", "pods", true),
     ("v1", "Secret", "secrets", true),
     ("v1", "Service", "services", true),
     ("v1", "ServiceAccount", "serviceaccounts", true),
     ("apps/v1", "Deployment", "deployments", true),
     ("apps/v1", "StatefulSet", "statefulsets", true),
+    ("batch/v1", "Job", "jobs", true),
     ("policy/v1", "PodDisruptionBudget", "poddisruptionbudgets", true),
     ("apiextensions.k8s.io/v1", "CustomResourceDefinition", "customresourcedefinitions", false),
     ("apiregistration.k8s.io/v1", "APIService", "apiservices", false),

@@ -7,7 +7,7 @@ use k8s_openapi::api::authentication::v1::SelfSubjectReview;
 use kube::Api;
 use kube::api::PostParams;
 use plan::karmada_deployment::names::{api_server_service, selector};
-use plan::karmada_deployment::removal::{KINDS_OF_HOST, WORKLOADS};
+use plan::karmada_deployment::removal::{WORKLOADS, kinds_of_host};
 use plan::karmada_deployment::{Contact, Forbidden, HostFacts, HostSeen, Place, Wanted, running_versions};
 
 use super::inventory::{Inventory, there};
@@ -58,7 +58,7 @@ pub(super) async fn look(
 ) -> Contact<HostSeen> {
     match seen(inventory, object, wanted).await {
         Ok(seen) => {
-            inventory.follow(&[&KINDS_OF_HOST]).await;
+            inventory.follow(&[&kinds_of_host(object)]).await;
             Contact::Made(seen)
         }
         Err(why) => Contact::Lost(why),
@@ -66,7 +66,7 @@ pub(super) async fn look(
 }
 
 async fn seen(inventory: &Inventory<'_>, object: &KarmadaDeployment, wanted: &[Wanted]) -> Result<HostSeen, String> {
-    let listed = inventory.listed(&KINDS_OF_HOST).await?;
+    let listed = inventory.listed(&kinds_of_host(object)).await?;
     let states = inventory.states(&there(wanted, Place::Host)).await?;
     let (namespace, selector) = (Some(object.spec.host_namespace.as_str()), selector(object));
     let pods = inventory.objects().list(("", "v1", "Pod"), namespace, &selector).await;

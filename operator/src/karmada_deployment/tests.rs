@@ -4,6 +4,7 @@
 mod estimators;
 mod machines;
 mod members;
+mod restore;
 mod upgrade;
 mod world;
 

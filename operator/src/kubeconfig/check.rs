@@ -34,6 +34,18 @@ impl Checked {
         Self { kubeconfig, server, client: None, authority: None, authority_pem }
     }
 
+    /// The same for whatever answers at this URL.
+    pub fn with_server(&self, server: &str) -> Self {
+        let mut kubeconfig = self.kubeconfig.clone();
+        for cluster in &mut kubeconfig.clusters {
+            if let Some(cluster) = &mut cluster.cluster {
+                cluster.server = Some(server.to_owned());
+            }
+        }
+        let authority_pem = self.authority_pem.clone();
+        Self { kubeconfig, server: server.to_owned(), client: None, authority: None, authority_pem }
+    }
+
     /// When the certificates in it end, by name.
     pub fn certificates(&self) -> Vec<(&'static str, Timestamp)> {
         [("admin-kubeconfig", &self.client), ("kubernetes-ca", &self.authority)]

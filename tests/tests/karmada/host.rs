@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
+use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::api::{Api, ListParams, Patch, PatchParams};
 use kube::{Client, Resource, ResourceExt};
@@ -56,6 +57,13 @@ impl Host {
         for set in sets.list(&ListParams::default()).await? {
             programs.etcd(&set).await?;
             self.make_ready(&sets, &set, "StatefulSet").await?;
+        }
+        let jobs: Api<Job> = Api::namespaced(client.clone(), NAMESPACE);
+        for job in jobs.list(&ListParams::default()).await? {
+            if job.status.as_ref().is_none_or(|status| status.completion_time.is_none()) {
+                programs.restore(&job)?;
+                complete(&jobs, &job.name_any()).await?;
+            }
         }
         let deployments: Api<Deployment> = Api::namespaced(client.clone(), NAMESPACE);
         let mut there = BTreeSet::new();
@@ -110,6 +118,19 @@ impl Host {
         }
         Ok(())
     }
+}
+
+/// Says that a Job has done its work.
+pub async fn complete(jobs: &Api<Job>, name: &str) -> Result<()> {
+    let now = jiff::Timestamp::now().to_string();
+    let now = format!("{}Z", now.get(..19).unwrap_or(&now));
+    let condition = |type_: &str| json!({"type": type_, "status": "True", "reason": "Done", "message": "", "lastProbeTime": now, "lastTransitionTime": now});
+    let conditions = [condition("SuccessCriteriaMet"), condition("Complete")];
+    let status = json!({"status": {
+        "startTime": now, "completionTime": now, "succeeded": 1, "ready": 0, "terminating": 0, "conditions": conditions,
+    }});
+    jobs.patch_status(name, &PatchParams::default(), &Patch::Merge(&status)).await.context("complete a Job")?;
+    Ok(())
 }
 
 /// As a MicroTime is written.

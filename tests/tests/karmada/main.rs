@@ -11,6 +11,7 @@ mod members;
 mod network;
 mod programs;
 mod real;
+mod restore;
 mod rights;
 mod upgrade;
 

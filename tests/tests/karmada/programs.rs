@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
+use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::Secret;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Api, Client, Config};
@@ -36,6 +37,8 @@ struct Running {
     port: u16,
     etcd_ports: [u16; 3],
     plane: Mutex<Option<Client>>,
+    /// What the API server was started with.
+    started: Mutex<Vec<String>>,
     children: Mutex<Vec<(&'static str, Child)>>,
 }
 
@@ -43,8 +46,8 @@ impl Programs {
     pub fn new(host: Client, network: Network, port: u16) -> Result<Self> {
         let etcd_ports = [free_port()?, free_port()?, free_port()?];
         let directory = tempfile::tempdir()?;
-        let (plane, children) = (Mutex::default(), Mutex::default());
-        Ok(Self(Arc::new(Running { host, network, directory, port, etcd_ports, plane, children })))
+        let (plane, started, children) = (Mutex::default(), Mutex::default(), Mutex::default());
+        Ok(Self(Arc::new(Running { host, network, directory, port, etcd_ports, plane, started, children })))
     }
 
     /// A client of the plane with the administrator's kubeconfig, once it answers.
@@ -78,16 +81,21 @@ impl Programs {
         self.spawn("etcd", &arguments)
     }
 
-    /// Starts the API server, if it does not run, and waits until it answers whom the operator has made a kubeconfig.
+    /// Starts the API server, if it does not run so, and waits until it answers whom the operator has made a kubeconfig.
     pub async fn api_server(&self, deployment: &Deployment) -> Result<()> {
-        if self.plane().is_some() {
+        let command = command(&serde_json::to_value(deployment)?)?;
+        let is_other = *lock(&self.0.started) != command;
+        if self.plane().is_some() && !is_other {
             return Ok(());
+        }
+        if is_other {
+            self.end("kube-apiserver");
+            *lock(&self.0.started) = command.clone();
         }
         if !self.runs("kube-apiserver") {
             let files = self.files("k1-apiserver").await?;
             let egress = self.0.directory.path().join("egress.yaml");
             std::fs::write(&egress, self.0.network.egress())?;
-            let command = command(&serde_json::to_value(deployment)?)?;
             let [client, ..] = self.0.etcd_ports;
             let arguments = command.into_iter().map(|argument| match argument.split_once('=') {
                 Some(("--secure-port", _)) => format!("--secure-port={}", self.0.port),
@@ -127,6 +135,73 @@ impl Programs {
             let _ = child.kill();
             let _ = child.wait();
         }
+    }
+
+    /// Takes a snapshot of etcd, as a backup has it.
+    pub fn snapshot(&self) -> Result<()> {
+        let pki = self.0.directory.path().join("k1-apiserver/pki");
+        let file = |flag: &str, name: &str| format!("--{flag}={}", pki.join(name).display());
+        let arguments = [
+            format!("--endpoints=https://127.0.0.1:{}", self.0.etcd_ports[0]),
+            file("cacert", "etcd/ca.crt"),
+            file("cert", "apiserver-etcd-client.crt"),
+            file("key", "apiserver-etcd-client.key"),
+            "snapshot".to_owned(),
+            "save".to_owned(),
+            self.snapshot_file().display().to_string(),
+        ];
+        self.run("etcdctl", &arguments)
+    }
+
+    fn snapshot_file(&self) -> PathBuf {
+        self.0.directory.path().join("snapshot.db")
+    }
+
+    /// Makes etcd's data with the command of a Job's container, of the snapshot that was taken.
+    pub fn restore(&self, job: &Job) -> Result<()> {
+        let data = self.0.directory.path().join("data");
+        let arguments = command(&serde_json::to_value(job)?)?;
+        let peer = format!("https://127.0.0.1:{}", self.0.etcd_ports[1]);
+        let arguments = arguments.into_iter().map(|argument| match argument.split_once('=') {
+            Some(("--data-dir", _)) => format!("--data-dir={}", data.display()),
+            Some(("--initial-cluster", _)) => format!("--initial-cluster=k1-etcd-0={peer}"),
+            Some(("--initial-advertise-peer-urls", _)) => format!("--initial-advertise-peer-urls={peer}"),
+            _ if argument == "/restore/snapshot.db" => self.snapshot_file().display().to_string(),
+            _ => argument,
+        });
+        self.run("etcdutl", &arguments.collect::<Vec<_>>())
+    }
+
+    /// Ends all of it, and removes etcd's data: another plane has this place.
+    pub fn forget(&self) -> Result<()> {
+        self.end("kube-apiserver");
+        self.end("etcd");
+        lock(&self.0.started).clear();
+        std::fs::remove_dir_all(self.0.directory.path().join("data"))?;
+        for secret in ["k1-etcd", "k1-apiserver"] {
+            std::fs::remove_dir_all(self.0.directory.path().join(secret))?;
+        }
+        Ok(())
+    }
+
+    fn end(&self, program: &str) {
+        *lock(&self.0.plane) = None;
+        lock(&self.0.children).retain_mut(|(running, child)| {
+            if *running == program {
+                let _ = child.kill();
+                let _ = child.wait();
+            }
+            *running != program
+        });
+    }
+
+    fn run(&self, program: &str, arguments: &[String]) -> Result<()> {
+        let path = lab::programs::Programs::from_env(&Cache::from_env()).find("etcd")?.with_file_name(program);
+        let output = Command::new(&path).args(arguments).current_dir(self.0.directory.path()).output();
+        let output = output.with_context(|| format!("failed to start {}", path.display()))?;
+        let said = [output.stdout, output.stderr].map(|said| String::from_utf8_lossy(&said).into_owned()).concat();
+        ensure!(output.status.success(), "{program} {arguments:?}: {said}");
+        Ok(())
     }
 
     fn runs(&self, program: &str) -> bool {

@@ -8,7 +8,7 @@ use crds::{Addon, Cluster, EtcdBackup, Host, Machine, MachineSet, PlaybookRun};
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::key_transfer::KeyTransfer;
+use crate::key_transfer::KeyTransfer;
 use crate::rotation::{Move, Subject};
 
 /// One thing to do.

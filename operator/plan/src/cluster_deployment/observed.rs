@@ -6,10 +6,10 @@ use crds::{
 };
 use jiff::Timestamp;
 
-use super::key_transfer::RestoringSeen;
 use crate::cluster::NodeSeen;
 use crate::hooks::Library;
 use crate::inputs::InputsProblem;
+use crate::key_transfer::RestoringSeen;
 use crate::rotation::Authorities;
 use crate::rotation::own::OwnAuthorities;
 use crate::settings::Manifests;

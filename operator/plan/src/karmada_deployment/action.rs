@@ -9,6 +9,7 @@ use super::members;
 use super::place::{Manifest, Place};
 use crate::Plan;
 use crate::cluster_addon::Deletion;
+use crate::key_transfer::KeyTransfer;
 
 /// What to do.
 #[derive(Clone, Debug, PartialEq)]
@@ -17,6 +18,12 @@ pub enum Action {
     AddFinalizer,
     /// Make the authorities and keys of `pki::TABLE` in the Secret `<name>-pki`.
     MakeKeys,
+    /// Make what fetches the keys of the backup that the plane begins with.
+    FetchKeys(Box<KeyTransfer>),
+    /// Make the Secret `<name>-pki` of the keys that were fetched, unless there is one.
+    TakeKeys,
+    /// Remove what fetches the keys, what it may do, and what it has written.
+    DropKeyTransfer,
     /// Make these certificates, or keep those that still do, and no others, in the Secret `<name>-certificates`.
     IssueCertificates(Vec<LeafWanted>),
     /// Make the administrator's kubeconfig for this server in the Secret `<name>-kubeconfig`.

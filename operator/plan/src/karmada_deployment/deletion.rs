@@ -17,7 +17,7 @@ use super::members;
 use super::names::is_made_for;
 use super::observed::Observed;
 use super::place::Place;
-use super::removal::{KINDS_OF_HOST, by_kind, delete};
+use super::removal::{by_kind, delete, kinds_of_host};
 use super::unseen::unseen;
 use crate::Next;
 use crate::addon::Problem;
@@ -214,7 +214,7 @@ fn remove(object: &KarmadaDeployment, seen: &HostSeen) -> Option<Deleting> {
         let message = format!("removing {} and its Pods", component.name());
         return Some(Deleting { actions, next, ..Deleting::waits(Reason::RemovingPlane, message) });
     }
-    let rest = by_kind(Place::Host, &own, &KINDS_OF_HOST);
+    let rest = by_kind(Place::Host, &own, &kinds_of_host(object));
     let first = rest.left.first()?;
     let message = format!("removing {first}, {} left", count(rest.left.len(), "object"));
     Some(Deleting { actions: rest.actions, next, ..Deleting::waits(Reason::RemovingPlane, message) })

@@ -10,8 +10,18 @@ use super::endpoint::PORT;
 use super::leaves::ESTIMATOR_CLIENT;
 use super::material::Material;
 use super::names::{api_server_service, full_host_name};
+use super::restoring::is_closed;
 use crate::naming::short_hash;
 
+/// What an API server may be asked that lets nobody in but administrators: whether it works. A line is a rule.
+const POLICY: &str = concat!(
+    r#"{"apiVersion": "abac.authorization.kubernetes.io/v1beta1", "kind": "Policy", "spec": {"user": "*", "readonly": true, "nonResourcePath": "/livez"}}"#,
+    "\n",
+    r#"{"apiVersion": "abac.authorization.kubernetes.io/v1beta1", "kind": "Policy", "spec": {"user": "*", "readonly": true, "nonResourcePath": "/readyz"}}"#,
+    "\n",
+);
+/// Its name.
+pub(super) const POLICY_FILE: &str = "policy.jsonl";
 /// Where the files of a component are in its container.
 pub(super) const DIRECTORY: &str = "/etc/karmada";
 
@@ -89,6 +99,8 @@ enum Origin<'a> {
     /// A key of the Secret of an external etcd.
     Etcd(&'a str),
     Kubeconfig,
+    /// This text.
+    Text(&'static str),
 }
 
 /// The files of a component in a Pod; none: one of them is not there yet.
@@ -142,6 +154,7 @@ fn read(object: &KarmadaDeployment, material: &Material, origin: &Origin<'_>) ->
         Origin::Keys(name) => material.keys.as_ref()?.get(name)?,
         Origin::Leaf(name) => material.leaves.get(name)?,
         Origin::Etcd(key) => material.secrets.get(&object.spec.etcd.external.as_ref()?.secret_ref.name)?.get(key)?,
+        Origin::Text(text) => text.as_bytes(),
         Origin::Kubeconfig => return None,
     };
     Some(found.to_vec())
@@ -180,6 +193,9 @@ fn origins<'a>(object: &KarmadaDeployment, component: Component, located: &Locat
                 key(&format!("pki/{name}"), name);
             }
             key("encryption.yaml", "encryption.yaml");
+            if is_closed(object) {
+                origins.push((POLICY_FILE.to_owned(), Origin::Text(POLICY)));
+            }
         }
         Component::KubeControllerManager => {
             ["ca.crt", "sa.key"].iter().for_each(|name| key(&format!("pki/{name}"), name))

@@ -3,8 +3,12 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use crds::backup::{SNAPSHOT_KEY, STORAGE_PREFIX, STORAGE_SECRETS, StorageInputs};
 use crds::{KarmadaDeployment, ObjectExt};
 use jiff::Timestamp;
+
+use crate::inputs::storage;
+use crate::key_transfer::RestoringSeen;
 
 /// Files by their names. Their content is not printed.
 #[derive(Clone, Default, PartialEq, Eq)]
@@ -38,6 +42,39 @@ pub struct Material {
     pub first_end: Option<Timestamp>,
     /// The Secrets of `sources()` that are there, by their names.
     pub secrets: BTreeMap<String, Files>,
+    /// What Pods that make etcd's data of a backup are given. `None`: it is not there, or not needed.
+    pub restore: Option<RestoreMaterial>,
+}
+
+/// What the Pods that restore are given.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RestoreMaterial {
+    /// The key of the snapshot, and the credentials of the storage.
+    pub files: Files,
+    /// The storage that the backup is in.
+    pub storage: StorageInputs,
+    /// The PersistentVolumeClaim that it is, where it is a volume.
+    pub claim: Option<String>,
+    /// Image of the executor.
+    pub image: String,
+}
+
+impl RestoreMaterial {
+    /// What was fetched; none: the key or the storage is not there.
+    pub fn find(seen: &RestoringSeen) -> Option<Self> {
+        let (key, of_backup) = (seen.snapshot_key.as_ref()?, seen.storage.as_ref()?);
+        let given = seen.seen.credentials.as_ref().and_then(|secret| secret.data.as_ref());
+        let given = |name: &&str| Some((format!("{STORAGE_PREFIX}{name}"), given?.get(*name)?.0.clone()));
+        let is_bucket = of_backup.spec.s3.is_some();
+        let credentials = STORAGE_SECRETS.iter().filter(|_| is_bucket).filter_map(given);
+        let files = credentials.chain([(SNAPSHOT_KEY.to_owned(), key.0.clone())]).collect();
+        Some(Self {
+            files: Files(files),
+            storage: storage(of_backup, &seen.seen).ok()?,
+            claim: of_backup.spec.volume.as_ref().map(|volume| volume.claim_name.clone()),
+            image: seen.image.clone(),
+        })
+    }
 }
 
 /// A Secret in the object's namespace that the spec refers to.

@@ -1,5 +1,6 @@
 //! Names and labels of what a plane consists of.
 
+use crds::karmada_deployment::KarmadaRestoredFrom;
 use crds::names::label;
 use crds::{KarmadaDeployment, ObjectExt};
 use serde_json::{Value, json};
@@ -75,4 +76,12 @@ pub(super) fn pod_selector(object: &KarmadaDeployment, component: Component) -> 
 /// Whether an object was made for this one.
 pub(super) fn is_made_for(live: &Value, object: &KarmadaDeployment) -> bool {
     live["metadata"]["labels"][label::KARMADA_UID] == object.uid()
+}
+
+/// Whether it was made for this one, or for the plane whose backup this one began with: that is taken over, in the
+/// plane and in members.
+pub(super) fn is_taken_over(live: &Value, object: &KarmadaDeployment) -> bool {
+    let former = object.status.as_ref().and_then(|status| status.restored_from.as_ref());
+    let is_former = |record: &KarmadaRestoredFrom| live["metadata"]["labels"][label::KARMADA_UID] == *record.plane_uid;
+    is_made_for(live, object) || former.is_some_and(is_former)
 }

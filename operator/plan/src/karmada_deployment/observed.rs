@@ -12,6 +12,7 @@ use super::contact::Contact;
 use super::host_seen::HostSeen;
 use super::material::Material;
 use super::members;
+use super::restore_seen::RestoreSeen;
 use super::seats::{MachinesSeen, Seats};
 use crate::addon::Problem;
 use crate::cluster_addon::State;
@@ -48,6 +49,8 @@ pub struct Observed<'a> {
     pub backups: &'a [&'a EtcdBackup],
     /// The EtcdBackupSchedules that refer to it.
     pub schedules: &'a [&'a EtcdBackupSchedule],
+    /// What was seen of the backup that it begins with.
+    pub restore: &'a RestoreSeen,
     /// What was seen of its members.
     pub members: members::Seen<'a>,
     /// What was observed of its machines, where it is on machines.

@@ -21,6 +21,8 @@ pub enum Place {
 pub enum Stage {
     /// The namespace on the host, Secrets, Services.
     Foundation,
+    /// The data that etcd begins with, where it is that of a backup.
+    EtcdData,
     /// etcd.
     Etcd,
     /// The API server.
@@ -64,6 +66,7 @@ impl Stage {
     pub const fn title(self) -> &'static str {
         match self {
             Self::Foundation => "the namespace, the Secrets and the Services",
+            Self::EtcdData => "etcd's data",
             Self::Etcd => "etcd",
             Self::ApiServer => "kube-apiserver",
             Self::KubeControllerManager => "kube-controller-manager",

@@ -43,25 +43,16 @@ pub(super) fn template(
     (secret, files): (&str, &[File]),
     container: &Container,
 ) -> Value {
-    let (spec, pod) = (&object.spec, component.pod(&object.spec));
-    let pull_secrets: Vec<Value> = spec
-        .images
-        .pull_secret_refs
-        .iter()
-        .map(|secret| json!({ "name": pull_secret(object, &secret.name) }))
-        .collect();
+    let pod = component.pod(&object.spec);
     let mut template = json!({
         "metadata": { "labels": pod_labels(object, component, &pod), "annotations": annotations(object, component, &pod, files) },
         "spec": {
             "automountServiceAccountToken": false,
             "enableServiceLinks": false,
-            "securityContext": {
-                "runAsNonRoot": true, "runAsUser": USER, "runAsGroup": USER, "fsGroup": USER,
-                "seccompProfile": { "type": "RuntimeDefault" },
-            },
+            "securityContext": security(),
             "affinity": affinity(object, component, &pod),
             "tolerations": pod.tolerations,
-            "imagePullSecrets": pull_secrets,
+            "imagePullSecrets": pull_secret_refs(object),
             "containers": [main_container(object, (component, version), container, &pod.resources)],
             "volumes": [volume(secret, files), { "name": "tmp", "emptyDir": {} }],
         },
@@ -70,6 +61,27 @@ pub(super) fn template(
         template["spec"]["priorityClassName"] = json!(class);
     }
     template
+}
+
+/// What all Pods of a plane may, and as whom.
+pub(super) fn security() -> Value {
+    json!({
+        "runAsNonRoot": true, "runAsUser": USER, "runAsGroup": USER, "fsGroup": USER,
+        "seccompProfile": { "type": "RuntimeDefault" },
+    })
+}
+
+/// What a container may that needs nothing.
+pub(super) fn confined() -> Value {
+    json!({
+        "allowPrivilegeEscalation": false, "readOnlyRootFilesystem": true, "capabilities": { "drop": ["ALL"] },
+    })
+}
+
+/// The Secrets with which images are pulled.
+pub(super) fn pull_secret_refs(object: &KarmadaDeployment) -> Vec<Value> {
+    let references = object.spec.images.pull_secret_refs.iter();
+    references.map(|secret| json!({ "name": pull_secret(object, &secret.name) })).collect()
 }
 
 fn main_container(

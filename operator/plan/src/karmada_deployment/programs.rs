@@ -5,11 +5,12 @@ use serde_json::{Value, json};
 
 use super::component::Component;
 use super::endpoint::PORT;
-use super::files::path;
+use super::files::{POLICY_FILE, path};
 use super::leaves::{ESTIMATOR_CLIENT, etcd_member_name};
 use super::names::{component_name, estimator_prefix, etcd_peers, full_host_name};
 use super::pod::{Container, Probe};
 use super::release::Release;
+use super::restoring::is_closed;
 
 /// Where those listen that the API server asks: no capability is needed for it.
 pub(super) const SERVING_PORT: u16 = 8443;
@@ -220,12 +221,16 @@ fn etcd_client(object: &KarmadaDeployment, component: Component) -> Flags {
     ])
 }
 
-fn etcd(object: &KarmadaDeployment) -> Flags {
+/// The members that etcd begins with, as its flag has them.
+pub(super) fn initial_cluster(object: &KarmadaDeployment) -> String {
     let replicas = object.spec.etcd.local().map_or(1, |local| local.replicas);
     let service = component_name(object, Component::Etcd);
-    let own = format!("$(POD_NAME).{}", full_host_name(object, &etcd_peers(object)));
     let member = |ordinal| format!("{service}-{ordinal}=https://{}:2380", etcd_member_name(object, ordinal));
-    let members: Vec<String> = (0..replicas).map(member).collect();
+    (0..replicas).map(member).collect::<Vec<_>>().join(",")
+}
+
+fn etcd(object: &KarmadaDeployment) -> Flags {
+    let own = format!("$(POD_NAME).{}", full_host_name(object, &etcd_peers(object)));
     let token = crds::ObjectExt::uid(object).to_owned();
     named([
         ("name", "$(POD_NAME)".into()),
@@ -236,7 +241,7 @@ fn etcd(object: &KarmadaDeployment) -> Flags {
         ("listen-metrics-urls", "http://0.0.0.0:2381".into()),
         ("advertise-client-urls", format!("https://{own}:2379")),
         ("initial-advertise-peer-urls", format!("https://{own}:2380")),
-        ("initial-cluster", members.join(",")),
+        ("initial-cluster", initial_cluster(object)),
         ("initial-cluster-state", "new".into()),
         ("initial-cluster-token", token),
         ("client-cert-auth", "true".into()),
@@ -251,10 +256,12 @@ fn etcd(object: &KarmadaDeployment) -> Flags {
 }
 
 fn api_server(object: &KarmadaDeployment) -> Flags {
-    let spec = &object.spec;
+    let (spec, is_closed) = (&object.spec, is_closed(object));
+    let closed =
+        if is_closed { named([("authorization-policy-file", path(POLICY_FILE))]).to_vec() } else { Flags::new() };
     let own = named([
         ("allow-privileged", "true".into()),
-        ("authorization-mode", "Node,RBAC".into()),
+        ("authorization-mode", if is_closed { "ABAC" } else { "Node,RBAC" }.into()),
         ("bind-address", "0.0.0.0".into()),
         ("client-ca-file", path("pki/ca.crt")),
         ("disable-admission-plugins", "StorageObjectInUseProtection,ServiceAccount".into()),
@@ -275,7 +282,7 @@ fn api_server(object: &KarmadaDeployment) -> Flags {
         ("tls-cert-file", path("pki/apiserver.crt")),
         ("tls-private-key-file", path("pki/apiserver.key")),
     ]);
-    [own, etcd_client(object, Component::ApiServer)].concat()
+    [own, closed, etcd_client(object, Component::ApiServer)].concat()
 }
 
 fn kube_controller_manager() -> Flags {

@@ -1,6 +1,7 @@
 //! What is wanted no more: first what the plane's API server passes on, then what served it. An API that nobody serves
 //! keeps namespaces from ending, and garbage from being collected.
 
+use crds::KarmadaDeployment;
 use crds::cluster_addon::AppliedObject;
 use serde_json::Value;
 
@@ -11,6 +12,7 @@ use super::members;
 use super::names::is_made_for;
 use super::observed::Observed;
 use super::place::{Place, Wanted, object_of};
+use super::restoring::is_wanted;
 use crate::cluster_addon::Deletion;
 
 /// A kind: group, version, kind.
@@ -21,6 +23,8 @@ pub const WORKLOADS: [Kind; 2] = [("apps", "v1", "Deployment"), ("apps", "v1", "
 /// The kinds of which objects on the host are removed, in this order. A namespace and volumes never are.
 pub const KINDS_OF_HOST: [Kind; 5] =
     [WORKLOADS[0], WORKLOADS[1], ("policy", "v1", "PodDisruptionBudget"), ("", "v1", "Service"), ("", "v1", "Secret")];
+/// What makes the data of a plane that begins with a backup: of no other one it is looked for.
+const JOB: Kind = ("batch", "v1", "Job");
 /// The kinds of which objects in the plane are removed, in this order. A CustomResourceDefinition never is: with it all
 /// of its objects would go, and what members run of them.
 pub const KINDS_OF_PLANE: [Kind; 6] = [
@@ -31,6 +35,12 @@ pub const KINDS_OF_PLANE: [Kind; 6] = [
     ("rbac.authorization.k8s.io", "v1", "ClusterRoleBinding"),
     ("rbac.authorization.k8s.io", "v1", "ClusterRole"),
 ];
+
+/// The kinds of which objects of this plane are removed from its host, in this order.
+pub fn kinds_of_host(object: &KarmadaDeployment) -> Vec<Kind> {
+    let job = is_wanted(object).then_some(JOB);
+    job.into_iter().chain(KINDS_OF_HOST).collect()
+}
 
 /// What is removed now, and what is still there.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -60,8 +70,10 @@ pub(super) fn removal(observed: &Observed<'_>, wanted: &[Wanted]) -> Removal {
             .filter(|live| is_made_for(live, observed.object) && !is_of_member(live) && !is_wanted(place, live));
         by_kind(place, &gone.cloned().collect::<Vec<_>>(), kinds)
     };
-    let (in_plane, on_host) =
-        (unwanted(Place::Plane, &plane.listed, &KINDS_OF_PLANE), unwanted(Place::Host, &host.listed, &KINDS_OF_HOST));
+    let (in_plane, on_host) = (
+        unwanted(Place::Plane, &plane.listed, &KINDS_OF_PLANE),
+        unwanted(Place::Host, &host.listed, &kinds_of_host(observed.object)),
+    );
     let actions = if in_plane.left.is_empty() { on_host.actions } else { in_plane.actions };
     Removal { actions, left: in_plane.left.into_iter().chain(on_host.left).collect() }
 }

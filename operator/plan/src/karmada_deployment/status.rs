@@ -17,6 +17,7 @@ use super::members::{counts, departure, members_ready, without_estimator};
 use super::observed::Observed;
 use super::place::{Place, Stage, Wanted};
 use super::progress::StageReport;
+use super::restore;
 use super::upgrade::{Outcome, Upgrade, image_version};
 use crate::addon::Problem;
 use crate::backed_up::backed_up;
@@ -35,6 +36,8 @@ pub(super) struct Found<'a> {
     pub silent: Option<Problem>,
     /// The upgrade that is wanted, and what becomes of it.
     pub upgrade: Option<(&'a Outcome, &'a Upgrade)>,
+    /// What becomes of the backup that it begins with; none: it begins empty, or stands.
+    pub restore: Option<&'a restore::Outcome>,
     /// The members from now on.
     pub members: &'a [KarmadaMemberStatus],
     /// When programs were restarted last for members' tokens.
@@ -54,6 +57,10 @@ pub(super) fn status(observed: &Observed<'_>, found: &Found<'_>) -> KarmadaDeplo
     ];
     let ready = ready(&parts, found);
     let mut shown = base(observed, found.members);
+    shown.restored_from = match found.restore {
+        Some(restore) => restore.record.clone(),
+        None => shown.restored_from,
+    };
     shown.upgrade = found.upgrade.and_then(|(outcome, _)| outcome.record.clone());
     shown.message = Some(cut(ready.message.clone()));
     shown.components = match found.machines {
@@ -168,7 +175,10 @@ fn broken(found: &Found<'_>, is_part: impl Fn(Stage) -> bool) -> Option<Problem>
     let mut own = found.reports.iter().filter(|report| is_part(report.stage)).peekable();
     if own.peek().is_none() {
         let message = "it is not there yet".to_owned();
-        return Some(found.before.clone().unwrap_or(Problem { reason: Reason::ComponentStarting, message }));
+        let restoring = || found.restore.and_then(|restore| restore.problem.clone());
+        return Some(
+            found.before.clone().or_else(restoring).unwrap_or(Problem { reason: Reason::ComponentStarting, message }),
+        );
     }
     let (report, problem) = own.find_map(|report| Some((report, report.broken()?)))?;
     let first = open.filter(|open| open.stage < report.stage && report.is_missing).and_then(StageReport::waits_for);
@@ -225,7 +235,8 @@ fn api_server_ready(found: &Found<'_>) -> Statement {
 }
 
 fn components_ready(observed: &Observed<'_>, found: &Found<'_>) -> Statement {
-    let open = broken(found, |stage| stage > Stage::ApiServer);
+    let restoring = found.before.clone().or_else(|| found.restore?.problem.clone()).filter(|_| found.restore.is_some());
+    let open = restoring.or_else(|| broken(found, |stage| stage > Stage::ApiServer));
     let problem = open.or_else(|| stopped(observed, found)).or_else(|| found.silent.clone());
     let well = "every component works, and its APIs and webhooks answer";
     let spec = &observed.object.spec;
@@ -269,7 +280,9 @@ fn up_to_date(found: &Found<'_>) -> Statement {
     let difference = |report: &StageReport| report.unseen.clone().or_else(|| report.difference());
     let pending = || found.reports.iter().find_map(difference);
     let upgrade = || found.upgrade.and_then(|(outcome, _)| outcome.problem.clone());
-    let problem = found.before.clone().or_else(upgrade).or_else(|| found.outdated.clone()).or_else(pending);
+    let restoring = || found.restore.and_then(|restore| restore.problem.clone());
+    let problem =
+        found.before.clone().or_else(restoring).or_else(upgrade).or_else(|| found.outdated.clone()).or_else(pending);
     match problem {
         Some(Problem { reason, message }) => Statement::new(condition::UP_TO_DATE, known(reason), reason, cut(message)),
         None => {

@@ -8,6 +8,7 @@ mod fields;
 mod members;
 mod refusals;
 mod reports;
+mod restore;
 mod secrets;
 mod sequence;
 mod upgrade;

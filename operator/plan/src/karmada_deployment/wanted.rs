@@ -10,6 +10,7 @@ mod webhooks;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use crds::KarmadaDeployment;
+use crds::karmada_deployment::KarmadaRestoreStep;
 
 use super::component::Component;
 use super::machines;
@@ -18,6 +19,8 @@ use super::names::{MEMBERS_NAMESPACE, PLANE_NAMESPACE};
 use super::observed::HostFacts;
 use super::place::{Hold, Stage, Wanted};
 use super::release::Release;
+use super::restore::data;
+use super::restoring::{Restoring, is_later, restoring};
 use super::upgrade::{Due, Upgrade, find};
 use crate::cluster_addon::documents::Document;
 use namespaces::namespace;
@@ -35,8 +38,18 @@ pub fn wanted(
     let (Some(release), Some(authority)) = (Release::wanted(&object.spec), authority(material)) else {
         return wanted;
     };
+    if let Some(Restoring::Under(record, KarmadaRestoreStep::Data)) = restoring(object, facts) {
+        wanted.extend(host::pull_secrets(object, material));
+        let data = material.restore.as_ref().map(|given| data::wanted(object, release, given, record));
+        wanted.extend(data.into_iter().flatten());
+        wanted.sort_by_key(|one| one.stage);
+        return wanted;
+    }
     let upgrade = find(object, facts);
-    let due = |component: Component| upgrade.as_ref().map_or(Due::Now, |upgrade| upgrade.due(object, component));
+    let due = |component: Component| match is_later(object, facts, component) {
+        true => Due::Later,
+        false => upgrade.as_ref().map_or(Due::Now, |upgrade| upgrade.due(object, component)),
+    };
     let missing = |source: &super::material::Source| !material.secrets.contains_key(&source.name);
     if sources(object).iter().any(missing) {
         return wanted;

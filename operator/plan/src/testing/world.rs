@@ -20,9 +20,9 @@ use super::objects::{deployment, host};
 use super::profile::Profile;
 use super::set_back::{GuardMemory, SetBack};
 use crate::cluster::NodeSeen;
-use crate::cluster_deployment::key_transfer::RestoringSeen;
 use crate::hooks::Library;
 use crate::inputs::InputsProblem;
+use crate::key_transfer::RestoringSeen;
 use crate::rotation::own::OwnAuthorities;
 use crate::settings::Manifests;
 

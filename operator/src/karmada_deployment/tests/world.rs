@@ -10,7 +10,8 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use crds::karmada_deployment::KarmadaMemberStatus;
 use crds::{
-    Cluster, Conditions, EtcdBackup, EtcdBackupSchedule, Host, KarmadaDeployment, Machine, MachineSet, PlaybookRun,
+    BackupStorage, Cluster, Conditions, EtcdBackup, EtcdBackupSchedule, Host, KarmadaDeployment, Machine, MachineSet,
+    PlaybookRun,
 };
 use plan::encryption::Scheme;
 use plan::karmada_deployment::DEFINITIONS;
@@ -28,7 +29,7 @@ use crate::remote::Key;
 
 pub const KEY: &str = "karmadadeployments/fleet/k1";
 const GROUP: &str = "apiVersion: clusterwright.dev/v1alpha1";
-const UID: &str = "karmadadeployments-fleet-k1-1";
+pub const UID: &str = "karmadadeployments-fleet-k1-1";
 /// More than a plane takes to be made.
 pub const MANY: usize = 60;
 
@@ -212,6 +213,7 @@ impl World {
         ctx.cache.machines.fill(self.api.list::<Machine>("machines"));
         ctx.cache.machine_sets.fill(self.api.list::<MachineSet>("machinesets"));
         ctx.cache.runs.fill(self.api.list::<PlaybookRun>("playbookruns"));
+        ctx.cache.backup_storages.fill(self.api.list::<BackupStorage>("backupstorages"));
         ctx.cache.etcd_backups.fill(self.api.list::<EtcdBackup>("etcdbackups"));
         ctx.cache.etcd_backup_schedules.fill(self.api.list::<EtcdBackupSchedule>("etcdbackupschedules"));
         for object in objects {

@@ -12,11 +12,11 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use crate::approval;
 use crate::cluster_deployment::action::Action;
-use crate::cluster_deployment::key_transfer::KeysSeen;
 use crate::cluster_deployment::lane::Lane;
 use crate::cluster_deployment::proposal::{Proposal, Round, Severity};
 use crate::cluster_deployment::restoring::{self, Source};
 use crate::cluster_deployment::state::ClusterState;
+use crate::key_transfer::KeysSeen;
 use settling::{record, settle, waits};
 
 pub(super) fn propose(state: &ClusterState<'_>, round: &Round) -> Proposal {

@@ -10,7 +10,7 @@ use k8s_openapi::api::core::v1::Pod;
 use serde_json::{Value, json};
 
 use super::ready;
-use crate::cluster_deployment::key_transfer::KeysSeen;
+use crate::key_transfer::KeysSeen;
 use crate::testing::World;
 
 const SPEC: &str = "controlPlane: {replicas: 1}, workers: [{name: general, replicas: 1}]";
@@ -44,6 +44,7 @@ fn fetched() -> Value {
         backup: "nightly".into(),
         cluster: "paris".into(),
         cluster_uid: "uid-paris".into(),
+        plane: None,
         location: LOCATION.into(),
         taken_at: serde_json::from_value(json!("2025-12-31T21:00:00Z")).unwrap(),
         revision: 77,

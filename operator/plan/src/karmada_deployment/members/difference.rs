@@ -4,7 +4,7 @@ use crds::Reason;
 use serde_json::Value;
 
 use super::super::contact::Contact;
-use super::super::names::is_made_for;
+use super::super::names::is_taken_over;
 use super::super::place::Hold;
 use super::action::{Act, Place};
 use super::context::{Context, facts};
@@ -84,7 +84,7 @@ fn fate(context: &Context<'_>, wanted: &Wanted, state: &State) -> Fate {
     let refused =
         |why: &str| problem(Reason::ApplyFailed, format!("{object} is refused {place}: {}", quote(why.to_owned())));
     if let State::There { live, .. } = state
-        && !is_made_for(live, context.observed.object)
+        && !is_taken_over(live, context.observed.object)
     {
         return match object.kind == "Namespace" {
             true => Fate::Settled,

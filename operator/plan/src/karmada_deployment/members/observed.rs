@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::super::contact::Contact;
 use super::super::host_seen::HostSeen;
 use super::super::material::{Files, Material};
-use super::super::names::is_made_for;
+use super::super::names::{is_made_for, is_taken_over};
 use super::leaf::Certificates;
 use super::target::Target;
 use crate::addon::Problem;
@@ -119,9 +119,9 @@ impl PlaneSeen {
         self.clusters.iter().find(|cluster| cluster["metadata"]["name"] == name)
     }
 
-    /// The Cluster of a member, if it was made here.
+    /// The Cluster of a member, if it was made here, or for the plane whose backup this one began with.
     pub(super) fn own_cluster(&self, object: &KarmadaDeployment, name: &str) -> Option<&Value> {
-        self.cluster(name).filter(|cluster| is_made_for(cluster, object))
+        self.cluster(name).filter(|cluster| is_taken_over(cluster, object))
     }
 
     /// The Secret of a Push member with its credentials, if it was made here.

@@ -4,7 +4,7 @@ use crds::karmada_deployment::{ServiceType, SyncMode};
 use crds::{KarmadaDeployment, ObjectExt, Reason};
 use serde_json::Value;
 
-use super::super::names::is_made_for;
+use super::super::names::is_taken_over;
 use super::context::Context;
 use super::target::{Wish, has_begun, known};
 use crate::addon::Problem;
@@ -69,7 +69,7 @@ fn in_this_plane(context: &Context<'_>) -> Found {
         return Some((Reason::MemberTaken, message));
     }
     let plane = context.plane?;
-    if plane.cluster(&target.name).is_some_and(|cluster| !is_made_for(cluster, object)) {
+    if plane.cluster(&target.name).is_some_and(|cluster| !is_taken_over(cluster, object)) {
         let message = format!(
             "Cluster {} is in the plane and was not made here: delete it there, or give the member another name",
             target.name

@@ -283,6 +283,17 @@ fn what_cannot_be_changed_is_not() {
 }
 
 #[test]
+fn a_backup_to_begin_with_is_named_when_a_plane_is_made_and_never_after() {
+    let from = "restoreFrom: {source: {backupRef: {name: b}}, identityRef: {name: age}}";
+    assert_eq!(wrong(&object(from), None), Vec::<String>::new());
+    edit_refused("", from, "restoreFrom is immutable");
+    edit_refused(from, "", "restoreFrom is immutable");
+    edit_refused(from, &from.replace("age", "other"), "restoreFrom is immutable");
+    refused(&format!("{from}, {EXTERNAL}"), "whoever runs the external etcd restores it");
+    refused("restoreFrom: {source: {}, identityRef: {name: age}}", "exactly one of backupRef and stored");
+}
+
+#[test]
 fn every_flag_of_ours_is_refused_in_extra_args() {
     use super::super::Component;
     let world = super::world::settled("estimator: {}, descheduler: {}, search: {}, metricsAdapter: {}");

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crds::karmada_deployment::KarmadaUpgradeStatus;
+use crds::karmada_deployment::{KarmadaRestoredFrom, KarmadaUpgradeStatus};
 use crds::names::finalizer;
 use crds::{Cluster, EtcdBackup, EtcdBackupSchedule, KarmadaDeployment, ObjectExt};
 use jiff::Timestamp;
@@ -14,13 +14,14 @@ use super::super::members::tests::world::Sight;
 use super::super::place::{Hold, object_of};
 use super::super::{
     Action, Contact, DEFINITIONS, Files, Forbidden, HostFacts, HostSeen, LeafWanted, MachinesSeen, Material, Observed,
-    Place, PlaneSeen, Planned, Propagated, Wanted, is_upgrading, leaves, names, plan, removal, running_versions, seats,
-    wanted,
+    Place, PlaneSeen, Planned, Propagated, RestoreMaterial, RestoreSeen, Wanted, is_upgrading, leaves, names, plan,
+    removal, running_versions, seats, wanted,
 };
 use crate::addon::Problem;
 use crate::cluster_addon::documents::{Document, parse};
 use crate::cluster_addon::health::{Health, health};
 use crate::cluster_addon::{State, Trial};
+use crate::key_transfer::KeysSeen;
 
 /// Kind, namespace and name.
 pub type Key = (String, String, String);
@@ -87,6 +88,8 @@ pub struct World {
     pub first_end: Option<Timestamp>,
     pub backups: Vec<EtcdBackup>,
     pub schedules: Vec<EtcdBackupSchedule>,
+    /// The backup that it begins with.
+    pub restore: RestoreSeen,
     /// What was done, in words.
     pub log: Vec<String>,
     /// Its machines, where it is on machines.
@@ -125,6 +128,7 @@ impl World {
             first_end: None,
             backups: Vec::new(),
             schedules: Vec::new(),
+            restore: RestoreSeen::default(),
             log: Vec::new(),
             fleet: Fleet::default(),
             made: 0,
@@ -146,6 +150,7 @@ impl World {
             leaves_due: self.renewal_due || self.issued != leaves(&self.object, &self.facts()),
             first_end: self.first_end,
             secrets: self.sources.clone(),
+            restore: RestoreMaterial::find(&self.restore.keys),
         }
     }
 
@@ -154,7 +159,7 @@ impl World {
             return HostFacts::of_machines(self.fleet.look(|seen| seats(&self.object, seen)));
         }
         let key = ("Service".into(), self.object.spec.host_namespace.clone(), names::api_server_service(&self.object));
-        let workloads = self.listed(Place::Host, &removal::KINDS_OF_HOST);
+        let workloads = self.listed(Place::Host, &removal::kinds_of_host(&self.object));
         HostFacts {
             service: self.host.get(&key).cloned(),
             versions: running_versions(&self.object, &workloads),
@@ -217,7 +222,7 @@ impl World {
             (false, Some(forbidden)) => Contact::Forbidden(forbidden.clone()),
             (false, None) => Contact::Made(HostSeen {
                 states: self.states(&wanted, Place::Host),
-                listed: self.listed(Place::Host, &removal::KINDS_OF_HOST),
+                listed: self.listed(Place::Host, &removal::kinds_of_host(&self.object)),
                 pods: self.pods.clone(),
             }),
         };
@@ -251,6 +256,7 @@ impl World {
             cluster: self.cluster.as_ref(),
             backups: &self.backups.iter().collect::<Vec<_>>(),
             schedules: &self.schedules.iter().collect::<Vec<_>>(),
+            restore: &self.restore,
             members: self.members.seen(),
             machines,
         })
@@ -260,7 +266,24 @@ impl World {
         match action {
             Action::AddFinalizer => self.object.metadata.finalizers = Some(vec![finalizer::KARMADA.to_owned()]),
             Action::RemoveFinalizer => self.object.metadata.finalizers = None,
-            Action::MakeKeys => self.keys = true,
+            Action::MakeKeys => {
+                assert!(self.object.spec.restore_from.is_none(), "it has keys of a backup, or none");
+                self.keys = true;
+            }
+            Action::FetchKeys(transfer) => {
+                self.log.push("fetch keys".to_owned());
+                self.restore.keys.jobs.push(transfer.job.clone());
+            }
+            Action::TakeKeys => {
+                assert!(!self.keys, "keys that are there are never replaced");
+                (self.keys, self.restore.keys.keys) = (true, KeysSeen::InPlace);
+            }
+            Action::DropKeyTransfer => {
+                let seen = &mut self.restore.keys;
+                (seen.keys, seen.snapshot_key) = (KeysSeen::Absent, None);
+                seen.jobs.clear();
+                seen.pods.clear();
+            }
             Action::IssueCertificates(leaves) => {
                 self.issues += 1;
                 for leaf in leaves.iter().filter(|leaf| self.renewal_due || !self.issued.contains(leaf)) {
@@ -332,6 +355,9 @@ impl World {
                         "availableReplicas": replicas, "readyReplicas": replicas,
                     });
                 }
+                "Job" if !self.stuck.contains(name) => {
+                    live["status"] = json!({ "conditions": [{ "type": "Complete", "status": "True" }] });
+                }
                 "Service" if live["spec"]["type"] == "LoadBalancer" => {
                     live["status"] = json!({ "loadBalancer": { "ingress": [{ "ip": "192.0.2.7" }] } });
                 }
@@ -389,7 +415,7 @@ impl World {
 
     /// A look, and what follows from it; whether anything has changed.
     pub fn turn(&mut self) -> bool {
-        let before = (self.host.clone(), self.plane.clone(), self.upgrade());
+        let before = (self.host.clone(), self.plane.clone(), self.records());
         let fleet = self.fleet.shape(&self.object);
         let planned = self.plan();
         self.object.status = Some(planned.status);
@@ -398,8 +424,14 @@ impl World {
             self.tick();
         }
         !planned.actions.is_empty()
-            || (&self.host, &self.plane, &self.upgrade()) != (&before.0, &before.1, &before.2)
+            || (&self.host, &self.plane, &self.records()) != (&before.0, &before.1, &before.2)
             || fleet != self.fleet.shape(&self.object)
+    }
+
+    /// What the next turn is decided by, of what the status has.
+    fn records(&self) -> (Option<KarmadaUpgradeStatus>, Option<KarmadaRestoredFrom>) {
+        let restored = self.object.status.as_ref().and_then(|status| status.restored_from.clone());
+        (self.upgrade(), restored)
     }
 
     /// The upgrade, as the status has it.

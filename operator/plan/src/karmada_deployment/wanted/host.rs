@@ -17,6 +17,7 @@ use super::super::pod::{deployment, template};
 use super::super::programs::{ETCD_PORTS, SERVING_PORT, container};
 use super::super::release::Release;
 use super::super::upgrade::Due;
+use super::super::volume::claim;
 use super::namespaces::namespace;
 
 /// The namespace and the Services: they need no keys, and certificates are for their names.
@@ -134,14 +135,6 @@ fn workload(
     let Some(local) = object.spec.etcd.local().filter(|_| component == Component::Etcd) else {
         return deployment(metadata, object, component, (replicas, template));
     };
-    let storage = &local.storage;
-    let mut claim = json!({
-        "accessModes": ["ReadWriteOnce"],
-        "resources": { "requests": { "storage": storage.size } },
-    });
-    if let Some(class) = &storage.class_name {
-        claim["storageClassName"] = json!(class);
-    }
     json!({
         "apiVersion": "apps/v1", "kind": "StatefulSet",
         "metadata": metadata,
@@ -154,7 +147,7 @@ fn workload(
             "template": template,
             "volumeClaimTemplates": [{
                 "metadata": { "name": "data", "labels": pod_selector(object, component) },
-                "spec": claim,
+                "spec": claim(&local.storage),
             }],
         },
     })

@@ -6,8 +6,8 @@ use crds::{Cluster, Machine, MachineSet, ObjectExt, PlaybookRun};
 use super::super::world::World;
 use super::annotate;
 use crate::cluster_deployment::Action;
-use crate::cluster_deployment::key_transfer::KeysSeen;
 use crate::encryption::Scheme;
+use crate::key_transfer::KeysSeen;
 use crate::rotation::Subject;
 use crate::testing::authorities;
 

@@ -1,0 +1,15 @@
+//! A plane that begins with a backup: its keys, etcd's data, what serves; then, once a person has approved what would
+//! become of members, what acts. Its record is `status.restoredFrom`; everything else is read off what is there, so that
+//! an operator that is cut off goes on where it was.
+
+mod approval;
+pub(super) mod data;
+mod gate;
+mod go_on;
+mod member_report;
+mod record;
+mod scene;
+
+pub(super) use go_on::{Outcome, go_on};
+pub use member_report::{carried, kinds};
+pub(super) use scene::Scene;

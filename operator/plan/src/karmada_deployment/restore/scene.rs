@@ -1,0 +1,15 @@
+//! What a restore is decided by.
+
+use super::super::observed::Observed;
+use super::super::place::Wanted;
+use super::super::progress::StageReport;
+use crate::addon::Problem;
+
+/// What it is decided by.
+pub(in super::super) struct Scene<'a> {
+    pub observed: &'a Observed<'a>,
+    pub wanted: &'a [Wanted],
+    pub reports: &'a [StageReport],
+    /// Why it does not work, deeper than what Pods say of themselves.
+    pub silent: Option<&'a Problem>,
+}
