@@ -61,6 +61,7 @@ pub struct MachineSpec {
     pub cluster_name: String,
     /// The kind of the object that `clusterName` names. Immutable. Default `ClusterDeployment`.
     #[serde(default, skip_serializing_if = "ClusterKind::is_default")]
+    #[schemars(extend("default" = "ClusterDeployment"))]
     pub cluster_kind: ClusterKind,
     /// What it is.
     pub role: Role,

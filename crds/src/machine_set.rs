@@ -56,6 +56,7 @@ pub struct MachineSetSpec {
     pub cluster_name: String,
     /// The kind of the object that `clusterName` names. Immutable. Default `ClusterDeployment`.
     #[serde(default, skip_serializing_if = "ClusterKind::is_default")]
+    #[schemars(extend("default" = "ClusterDeployment"))]
     pub cluster_kind: ClusterKind,
     /// What the machines are.
     pub role: Role,

@@ -85,6 +85,7 @@ pub struct PlaybookRunSpec {
     pub cluster_name: Option<String>,
     /// The kind of the object that `clusterName` names. Immutable. Default `ClusterDeployment`.
     #[serde(default, skip_serializing_if = "ClusterKind::is_default")]
+    #[schemars(extend("default" = "ClusterDeployment"))]
     pub cluster_kind: ClusterKind,
     /// What it is for. An administrator writes `Custom`, or `Probe`.
     pub intent: Intent,
