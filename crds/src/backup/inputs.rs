@@ -21,8 +21,8 @@ pub const ETCD_SECRETS: [&str; 3] = ["pki.etcd-ca.crt", "etcd.backup-client.crt"
 
 /// File of a run's Secret with the age identity that decrypts the backup that is staged.
 pub const IDENTITY_SECRET: &str = "restore.identity";
-/// Entry of the Secret of fetched keys, and file beside a plane's etcd that is restored, with the key of the snapshot of
-/// one backup: 16 bytes. It reads that snapshot and nothing else.
+/// Entry of the Secret of fetched keys, and file beside a plane's etcd that is restored, with the key of the snapshot
+/// of one backup: 16 bytes. It reads that snapshot and nothing else.
 pub const SNAPSHOT_KEY: &str = "snapshot.key";
 /// File of a run's Secret with the data of the Secret `<cluster>-pki` as it is today, as JSON: names to base64, as in a
 /// Secret's `data`. A backup with other keys is not restored in place.

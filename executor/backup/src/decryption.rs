@@ -63,7 +63,8 @@ pub async fn decrypt(
     passed.map_err(|_| not_for_us(source))
 }
 
-/// The key of an object, from its header. Well only if one of the identities unwraps it, and the header was not changed.
+/// The key of an object, from its header. Well only if one of the identities unwraps it, and the header was not
+/// changed.
 pub async fn object_key(source: &Source<'_>, object: &ObjectManifest) -> Result<ObjectKey, BackupError> {
     let path = source.location.object(&object.name);
     let corrupt = |problem: String| source.corrupt(format!("{}: {problem}", object.name));

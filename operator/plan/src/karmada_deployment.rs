@@ -43,6 +43,7 @@ use crds::{KarmadaDeployment, ObjectExt, Reason};
 use serde_json::{Value, json};
 
 use crate::addon::Problem;
+use crate::lifecycle::is_provisioned;
 use crate::message::count;
 use crate::{Next, Plan};
 pub use action::{Action, Planned};
@@ -311,8 +312,7 @@ fn make_secrets(observed: &Observed<'_>) -> Option<Work> {
 /// Whether the plane may have been made with keys that are gone.
 fn was_made(observed: &Observed<'_>) -> bool {
     let has_run = observed.object.status.as_ref().is_some_and(|status| status.kubeconfig_ref.is_some());
-    let has_joined = |machine: &&crds::Machine| crate::lifecycle::is_provisioned(machine);
-    if observed.machines.machines.iter().any(|machine| has_joined(&machine)) {
+    if observed.machines.machines.iter().any(|machine| is_provisioned(machine)) {
         return true;
     }
     let Contact::Made(host) = observed.host else { return true };

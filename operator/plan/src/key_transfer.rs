@@ -1,5 +1,5 @@
-//! How the keys of a backup come into the Secret of a cluster, or a Karmada control plane, that begins with it: a Job of
-//! the executor's image fetches and decrypts them, and may write one Secret, which is there for nothing else. The
+//! How the keys of a backup come into the Secret of a cluster, or a Karmada control plane, that begins with it: a Job
+//! of the executor's image fetches and decrypts them, and may write one Secret, which is there for nothing else. The
 //! operator makes the object's own from it.
 
 use std::collections::BTreeMap;

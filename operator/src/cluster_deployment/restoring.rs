@@ -1,4 +1,5 @@
-//! The backup that a cluster begins with: what is observed of it, of its keys, and of the machines that it was taken of.
+//! The backup that a cluster begins with: what is observed of it, of its keys, and of the machines that it was taken
+//! of.
 
 use std::sync::Arc;
 

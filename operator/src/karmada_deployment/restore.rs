@@ -1,5 +1,5 @@
-//! The backup that a plane begins with: what is observed of it, of the plane that was backed up, and of what members have
-//! of what the restored one would propagate. Nothing is written for it.
+//! The backup that a plane begins with: what is observed of it, of the plane that was backed up, and of what members
+//! have of what the restored one would propagate. Nothing is written for it.
 
 use std::collections::BTreeMap;
 

@@ -1,6 +1,6 @@
 //! A plane that begins with a backup: its keys, etcd's data, what serves; then, once a person has approved what would
-//! become of members, what acts. Its record is `status.restoredFrom`; everything else is read off what is there, so that
-//! an operator that is cut off goes on where it was.
+//! become of members, what acts. Its record is `status.restoredFrom`; everything else is read off what is there, so
+//! that an operator that is cut off goes on where it was.
 
 mod approval;
 pub(super) mod data;

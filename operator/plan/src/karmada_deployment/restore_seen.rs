@@ -20,8 +20,8 @@ pub struct RestoreSeen {
 }
 
 /// The objects of a member that Karmada has, or would have: those that `karmada.io/managed` says it has put there, of
-/// the kinds of `restore::kinds()`, and those of `restore::carried()` that are there without it. They have `apiVersion` and `kind`. An
-/// error says why the member does not answer.
+/// the kinds of `restore::kinds()`, and those of `restore::carried()` that are there without it. They have `apiVersion`
+/// and `kind`. An error says why the member does not answer.
 pub type MemberLook = Result<Vec<Value>, String>;
 
 /// The plane that was backed up.

@@ -5,7 +5,7 @@ use crds::names::{plane_control_plane_set, plane_etcd_set};
 use crds::{KarmadaDeployment, MachineSet, ObjectExt, Reason};
 
 use super::component::Component;
-use super::machines::endpoint_claim;
+use super::machines::endpoint_problem;
 use super::material::sources;
 use super::observed::Observed;
 use super::release::{RELEASES, Release};
@@ -20,7 +20,7 @@ pub(super) fn find(observed: &Observed<'_>) -> Option<Problem> {
         .or_else(|| etcd_in_use(observed))
         .or_else(|| host_missing(observed))
         .or_else(|| set_taken(observed))
-        .or_else(|| endpoint_claim::problem(observed))
+        .or_else(|| endpoint_problem::problem(observed))
         .or_else(|| secret_missing(observed))
 }
 

@@ -1,6 +1,6 @@
-//! The data of etcd's members: each volume gets that of a new etcd, made of the one snapshot, by a Pod that two programs
-//! are in. One fetches and decrypts the snapshot; the other is `etcdutl` in etcd's own image, which has no shell. etcd
-//! starts once all of them are done.
+//! The data of etcd's members: each volume gets that of a new etcd, made of the one snapshot, by a Pod that two
+//! programs are in. One fetches and decrypts the snapshot; the other is `etcdutl` in etcd's own image, which has no
+//! shell. etcd starts once all of them are done.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;

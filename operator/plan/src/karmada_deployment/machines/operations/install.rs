@@ -13,9 +13,9 @@ use serde_json::Value;
 
 use super::super::act::Act;
 use super::super::order::{Part, steps_to_join};
+use super::super::proposal::{Proposal, Round};
 use super::super::state::PlaneState;
 use super::super::wanted_parts::{Basis, etcd_digest, programs};
-use super::{Proposal, Round};
 use crate::attempts::{self, Failure, RetryDecision};
 use crate::cluster_machine::ClusterMachine;
 use crate::karmada_deployment::Component;

@@ -2,10 +2,10 @@
 
 use crds::step::Step;
 
+use super::super::proposal::{Proposal, Round};
 use super::super::state::PlaneState;
 use super::super::wanted_parts::Basis;
 use super::observe_parts::look;
-use super::{Proposal, Round};
 use crate::cluster_machine::ClusterMachine;
 use crate::etcd;
 

@@ -7,9 +7,9 @@ use crds::cluster_deployment::ForgottenMachine;
 use crds::host::QuarantineReason;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
+use super::super::proposal::{Proposal, Round};
 use super::super::state::PlaneState;
 use super::super::wanted_parts::Basis;
-use super::{Proposal, Round};
 use crate::cluster_machine::ClusterMachine;
 use crate::machine::leaving;
 use crate::provisioning;

@@ -284,7 +284,7 @@ impl Fleet {
             let joined = joined.and_then(attempts::ended_at);
             let mut status = machine.status.clone().unwrap_or_default();
             status.provisioned_at = status.provisioned_at.or(joined.map(Time));
-            let probe = self.runs.iter().filter(|run| run.spec.steps == [Step::ProbeKarmada]).next_back();
+            let probe = self.runs.iter().rfind(|run| run.spec.steps == [Step::ProbeKarmada]);
             let seen = probe.filter(|run| attempts::is_over(run) && !self.dead.contains(&host));
             if let Some(run) = seen.filter(|run| run.spec.hosts.contains(&host)) {
                 let at = attempts::ended_at(run).unwrap();
