@@ -136,7 +136,8 @@ pub struct KarmadaDeploymentSpec {
     /// With mode `Binary`, and required there: the machines that carry the plane.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub binary: Option<PlaneBinary>,
-    /// The Cluster that carries the plane, in mode `Containers`. Immutable. Default: the metadata cluster, where the operator runs.
+    /// The Cluster that carries the plane, in mode `Containers`. Immutable. Default: the metadata cluster, where the
+    /// operator runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host_cluster_ref: Option<LocalRef>,
     /// The namespace of the host cluster in which the plane runs, which no other plane may have. On the metadata

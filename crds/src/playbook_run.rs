@@ -78,8 +78,8 @@ pub use steps::{StepNotAllowed, check_steps};
     .message("karmada.digests has names of Hosts that are in hosts"))]
 #[x_kube(validation = Rule::new("!oldSelf.cancel || self.cancel").message("Forbidden: a canceled run cannot be taken up again; make a new one"))]
 pub struct PlaybookRunSpec {
-    /// Whose machines these are: those of the ClusterDeployment of this name, or of what `clusterKind` says; absent only for `Probe`, and for the `Backup` of an etcd without
-    /// a cluster.
+    /// Whose machines these are: those of the ClusterDeployment of this name, or of what `clusterKind` says; absent
+    /// only for `Probe`, and for the `Backup` of an etcd without a cluster.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 32), regex(pattern = r"^[a-z]([-a-z0-9]*[a-z0-9])?$"))]
     pub cluster_name: Option<String>,

@@ -21,6 +21,14 @@ pub struct Member {
     pub addresses: Vec<String>,
 }
 
+impl Member {
+    /// Of each of these pairs of a Host's name and its address.
+    pub fn all<'a>(pairs: impl IntoIterator<Item = &'a (String, String)>) -> Vec<Self> {
+        let member = |(host, address): &(String, String)| Self { host: host.clone(), addresses: vec![address.clone()] };
+        pairs.into_iter().map(member).collect()
+    }
+}
+
 /// All leaf certificates of a cluster's etcd, by the names of the files that machines get.
 #[derive(Clone, PartialEq, Eq)]
 pub struct EtcdCertificates(Data);

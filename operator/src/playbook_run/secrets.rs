@@ -1,10 +1,10 @@
 //! The run's Secret: the credentials of its Hosts, and the keys that its steps have a use for.
 
+mod artifacts_login;
 mod plane;
 
 use std::collections::BTreeSet;
 
-use crds::cluster_deployment::Artifacts;
 use crds::inputs::{CredentialKind, HostInputs, RunInputs, secret_key};
 use crds::step::Intent;
 use crds::{ClusterDeployment, FormerRef, PlaybookRun};
@@ -12,9 +12,11 @@ use jiff::Timestamp;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
 use kube::{Api, ResourceExt};
-use plan::inputs::{SecretsNeeded, artifacts};
+use plan::inputs::SecretsNeeded;
 use plan::job::metadata;
 use plan::rotation::Subject;
+
+use artifacts_login::artifacts_login;
 
 use super::ownership::named_as;
 use super::{backup, etcd_client, registries, restore};
@@ -161,7 +163,7 @@ async fn of_cluster(
         // In the place of etcd's own authority, which such a cluster has no use for.
         data.extend(etcd_client::files(ctx, deployment).await?);
     } else {
-        let certificates = pki::etcd::ensure(ctx, owner, pki, &members(needs), now).await?;
+        let certificates = pki::etcd::ensure(ctx, owner, pki, &Member::all(&needs.etcd_members), now).await?;
         if needs.apiserver_client {
             data.extend(certificates.apiserver_files());
         }
@@ -171,28 +173,6 @@ async fn of_cluster(
         }
     }
     Ok(data)
-}
-
-/// The members of etcd, as their certificates name them.
-fn members(needs: &SecretsNeeded) -> Vec<Member> {
-    let member = |(host, address): &(String, String)| Member { host: host.clone(), addresses: vec![address.clone()] };
-    needs.etcd_members.iter().map(member).collect()
-}
-
-/// The login of the artifact source, under names of its own.
-async fn artifacts_login(ctx: &Context, namespace: &str, source: Option<&Artifacts>) -> Result<Data, Error> {
-    let Some(reference) = source.and_then(|source| source.credentials_ref.as_ref()) else {
-        return Ok(Data::new());
-    };
-    let api: Api<Secret> = Api::namespaced(ctx.client.clone(), namespace);
-    let name = &reference.name;
-    let secret = api.get(name).await.doing(|| format!("read Secret {name}"))?;
-    let login = artifacts::login_of(artifacts::CREDENTIALS, name, Some(&secret))
-        .map_err(|problem| std::io::Error::other(problem.message))
-        .doing(|| format!("log in with Secret {name}"))?;
-    let mut values = secret.data.unwrap_or_default();
-    let keys = login.keys().iter();
-    Ok(keys.filter_map(|key| Some((format!("artifacts.{key}"), values.remove(*key)?))).collect())
 }
 
 /// Takes back the tokens of a run that is over, where its cluster answers; elsewhere they end by themselves.

@@ -78,7 +78,7 @@ async fn store(world: &World) -> Result<()> {
     let storages: Api<DynamicObject> =
         Api::namespaced_with(world.client.clone(), "fleet", &ApiResource::from_gvk(&kind));
     let s3 =
-        json!({"endpoint": "https://s3.example.com", "bucket": "b", "region": "r", "credentialsRef": {"name": "s3"}});
+        json!({"endpoint": "https://s3.example.com", "bucket": "planes", "region": "r", "credentialsRef": {"name": "s3"}});
     let storage = json!({
         "apiVersion": "clusterwright.dev/v1alpha1", "kind": "BackupStorage", "metadata": {"name": "bucket"}, "spec": {"s3": s3},
     });

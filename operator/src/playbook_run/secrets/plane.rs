@@ -5,10 +5,11 @@ use jiff::Timestamp;
 use kube::ResourceExt;
 use plan::inputs::SecretsNeeded;
 
-use super::{artifacts_login, members};
+use super::artifacts_login::artifacts_login;
 use crate::context::Context;
 use crate::error::Error;
 use crate::karmada_deployment::{part_files, pki_owner};
+use crate::pki::etcd::Member;
 use crate::pki::material::Data;
 use crate::pki::{self, etcd};
 
@@ -27,7 +28,8 @@ pub(super) async fn files(
             data.extend(pki.authority_files());
         }
         if !needs.etcd_hosts.is_empty() {
-            let certificates = etcd::ensure(ctx, &owner, &pki, &members(needs), Timestamp::now()).await?;
+            let certificates =
+                etcd::ensure(ctx, &owner, &pki, &Member::all(&needs.etcd_members), Timestamp::now()).await?;
             data.extend(pki.etcd_files());
             data.extend(certificates.files_of(needs.etcd_hosts.iter().map(String::as_str)));
         }
