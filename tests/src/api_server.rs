@@ -58,11 +58,21 @@ impl ApiServer {
             if let Some(processes) = shared.upgrade() {
                 return Self::with(processes);
             }
-            let server = Self::with(Arc::new(Processes::start(Ipv4Addr::LOCALHOST.into(), TOKEN.to_owned())?))?;
-            tokio::runtime::Handle::current().block_on(server.install())?;
+            let server = Self::start_with_definitions()?;
             *shared = Arc::downgrade(&server.processes);
             Ok(server)
         })
+    }
+
+    /// One of a test's own.
+    pub async fn own() -> Result<Self> {
+        tokio::task::block_in_place(Self::start_with_definitions)
+    }
+
+    fn start_with_definitions() -> Result<Self> {
+        let server = Self::with(Arc::new(Processes::start(Ipv4Addr::LOCALHOST.into(), TOKEN.to_owned())?))?;
+        tokio::runtime::Handle::current().block_on(server.install())?;
+        Ok(server)
     }
 
     /// One of a test's own, without the definitions: a cluster that is looked at from another one. It is reached by

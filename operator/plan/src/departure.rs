@@ -14,7 +14,7 @@ use crds::{Machine, PlaybookRun};
 use jiff::Timestamp;
 
 pub(crate) use forgotten::title as title_of_forgotten;
-pub(crate) use health::is_healthy;
+pub(crate) use health::{has_sick_member, is_healthy};
 pub(crate) use history::knows_of;
 pub(crate) use membership::EtcdMembership;
 

@@ -1,6 +1,7 @@
 //! KarmadaDeployment: a Karmada control plane as Pods of a host cluster, or as services of machines. What it consists
 //! of is a list of objects, on the host and in the plane itself; each belongs to a stage, and a stage begins once all
-//! before it are as they are wanted and work. The same order installs a plane, repairs it, and rolls a change through it.
+//! before it are as they are wanted and work. The same order installs a plane, repairs it, and rolls a change through
+//! it.
 
 mod action;
 pub(crate) mod backup_source;

@@ -30,6 +30,7 @@ use kube::core::GroupVersionKind;
 use kube::{Client, ResourceExt};
 use operator::settings::Settings;
 use serde_json::{Value, json};
+use tokio::sync::{Mutex, MutexGuard};
 use tokio::time::sleep;
 
 use host::Host;
@@ -49,11 +50,16 @@ struct World {
     host: Host,
     programs: Programs,
     server: ApiServer,
+    /// What is served has the same ports in every test: there is one world at a time.
+    _turn: MutexGuard<'static, ()>,
 }
+
+static TURN: Mutex<()> = Mutex::const_new(());
 
 impl World {
     async fn start() -> Result<Self> {
-        let server = ApiServer::shared().await?;
+        let turn = TURN.lock().await;
+        let server = ApiServer::own().await?;
         let client = server.client();
         server.define(vec![clusters::definition()?]).await?;
         begin(&server).await?;
@@ -72,7 +78,7 @@ impl World {
                 "search": {}, "controllerManager": {"replicas": 2},
             },
         });
-        let world = Self { client, host, programs, server };
+        let world = Self { client, host, programs, server, _turn: turn };
         world.planes().create(&PostParams::default(), &serde_json::from_value(plane)?).await?;
         Ok(world)
     }

@@ -81,7 +81,8 @@ impl Programs {
         self.spawn("etcd", &arguments)
     }
 
-    /// Starts the API server, if it does not run so, and waits until it answers whom the operator has made a kubeconfig.
+    /// Starts the API server, if it does not run so, and waits until it answers whom the operator has made a
+    /// kubeconfig.
     pub async fn api_server(&self, deployment: &Deployment) -> Result<()> {
         let command = command(&serde_json::to_value(deployment)?)?;
         let is_other = *lock(&self.0.started) != command;

@@ -1,15 +1,15 @@
-//! A plane begins with the snapshot of another one, as far as that goes without Karmada's programs: etcd, its API server
-//! and `etcdutl` are real, and run as the operator says. What the executor would have done is done by hand: the snapshot
-//! is there, and so are the keys.
+//! A plane begins with the snapshot of another one, as far as that goes without Karmada's programs: etcd, its API
+//! server and `etcdutl` are real, and run as the operator says. What the executor would have done is done by hand: the
+//! snapshot is there, and so are the keys.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use anyhow::{Context, Result, ensure};
-use crds::KarmadaDeployment;
 use crds::backup::{FetchedBackup, FetchedPlane, KeysFetched, SNAPSHOT_KEY};
 use crds::karmada_deployment::KarmadaRestoredFrom;
 use crds::names::label;
+use crds::{Cluster, KarmadaDeployment};
 use jiff::Timestamp;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::apps::v1::Deployment;
@@ -77,8 +77,7 @@ async fn store(world: &World) -> Result<()> {
     let kind = GroupVersionKind::gvk("clusterwright.dev", "v1alpha1", "BackupStorage");
     let storages: Api<DynamicObject> =
         Api::namespaced_with(world.client.clone(), "fleet", &ApiResource::from_gvk(&kind));
-    let s3 =
-        json!({"endpoint": "https://s3.example.com", "bucket": "planes", "region": "r", "credentialsRef": {"name": "s3"}});
+    let s3 = json!({"endpoint": "https://s3.example.com", "bucket": "planes", "region": "r", "credentialsRef": {"name": "s3"}});
     let storage = json!({
         "apiVersion": "clusterwright.dev/v1alpha1", "kind": "BackupStorage", "metadata": {"name": "bucket"}, "spec": {"s3": s3},
     });
@@ -194,7 +193,9 @@ async fn a_plane_begins_with_the_snapshot_of_another_one_and_nobody_acts_or_is_l
 
     store(&world).await?;
     make_anew(&world, &serde_json::to_value(&former.spec)?).await?;
-    // With the former one its Secrets go, once somebody collects garbage.
+    // With the former one its Cluster and its Secrets go, once somebody collects garbage.
+    let clusters: Api<Cluster> = Api::namespaced(world.client.clone(), "fleet");
+    clusters.delete("k1", &DeleteParams::default()).await?;
     for name in ["k1-pki", "k1-certificates", "k1-kubeconfig"] {
         secrets.delete(name, &DeleteParams::default()).await?;
     }

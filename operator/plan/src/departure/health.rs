@@ -34,10 +34,16 @@ pub(crate) fn is_healthy(machine: &Machine) -> bool {
     }
 }
 
-/// Whether a machine that is no Node works, for all that is known.
+/// Whether a machine that is no Node works as a member of etcd, for all that is known. What else of a Karmada control
+/// plane runs there is no matter of its member.
 pub(super) fn is_well_without_node(machine: &Machine) -> bool {
-    let healthy = machine.condition(condition::HEALTHY);
-    is_provisioned(machine) && healthy.is_none_or(|healthy| healthy.status != "False")
+    is_provisioned(machine) && !has_sick_member(machine)
+}
+
+/// Whether the machine's member of etcd is known not to work.
+pub(crate) fn has_sick_member(machine: &Machine) -> bool {
+    let healthy = machine.condition(condition::HEALTHY).filter(|healthy| healthy.status == "False");
+    healthy.is_some_and(|healthy| !Reason::among(&healthy.reason, &[Reason::PartUnhealthy]))
 }
 
 /// The reason of `Deleting`, if it says that.

@@ -70,6 +70,8 @@ fn identity(plane: &PlaneMachines<'_>) -> BTreeMap<String, Value> {
         (CLUSTER_KIND, json!(kind)),
         ("cluster_name", json!(object.name())),
         ("cluster_identity", json!(object.uid())),
+        // Its own machines hold the endpoint's address by now.
+        ("control_plane_initialized", json!(plane.is_installed())),
         ("certificate_validity_seconds", json!(renewal.validity.as_secs())),
         ("certificate_renew_before_seconds", json!(renewal.refresh_before().as_secs())),
     ]

@@ -4,13 +4,14 @@ use crds::conditions::Statement;
 use crds::machine::MachinePart;
 use crds::names::condition;
 use crds::playbook_run::PartSeen;
-use crds::{ObjectExt, Reason};
+use crds::{ObjectExt, PlaybookRun, Reason};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::observed::Observed;
-use crate::attempts;
+use crate::attempts::{self, Outcome};
 use crate::message::{cut, quote};
+use crate::settings::STOPPED;
 
 /// What was seen longer ago says nothing of now.
 const STALE: SignedDuration = SignedDuration::from_mins(30);
@@ -45,12 +46,31 @@ fn seen(part: &PartSeen, at: Timestamp) -> MachinePart {
     }
 }
 
-/// `Ready` of a machine on which a part is known not to work.
+/// `Ready` of a machine on which a part is known not to work, of those that it has been given.
 pub(super) fn not_well(observed: &Observed<'_>) -> Option<Statement> {
     let parts = shown(observed);
     let mut fresh = parts.iter().filter(|part| observed.now.duration_since(part.last_probe_time.0) < STALE);
-    let sick = fresh.find(|part| !part.healthy)?;
+    let is_sick = |part: &&MachinePart| !part.healthy && is_to_run(observed, part) && !is_newer_by_run(observed, part);
+    let sick = fresh.find(is_sick)?;
     let why = sick.message.as_deref().map(|message| format!(": {}", quote(message.to_owned()))).unwrap_or_default();
     let message = cut(format!("{} is not healthy{why}", sick.name));
     Some(Statement::new(condition::READY, false, Reason::PartUnhealthy, message))
+}
+
+/// Whether a run has brought the part, and not so that it stands still.
+fn is_to_run(observed: &Observed<'_>, part: &MachinePart) -> bool {
+    let applied = observed.machine.status.as_ref().and_then(|status| status.applied.as_ref());
+    let brought = applied.and_then(|applied| applied.parts.get(&part.name));
+    brought.is_some_and(|digest| !digest.ends_with(STOPPED))
+}
+
+/// Whether a run has brought the part since it was looked at: such a run waits until it works.
+fn is_newer_by_run(observed: &Observed<'_>, part: &MachinePart) -> bool {
+    let host = observed.machine.spec.host_ref.as_ref().map(|host| host.name.as_str());
+    let brings = |run: &&PlaybookRun| run.spec.karmada.as_ref().is_some_and(|karmada| karmada.part == part.name);
+    let has_done = |run: &&PlaybookRun| {
+        host.is_some_and(|host| attempts::outcome(run, host) == Outcome::Succeeded)
+            && attempts::ended_at(run).is_some_and(|at| at > part.last_probe_time.0)
+    };
+    observed.runs.iter().copied().filter(brings).any(|run| has_done(&run))
 }

@@ -7,6 +7,9 @@ use crds::playbook_run::Digest;
 
 use super::done::how_done;
 
+/// The end of the digest of a part whose service is to be there, and not to run.
+pub(crate) const STOPPED: &str = "-stopped";
+
 /// What a machine has of its plane once this run is over: the part that the run brings, if it did all its steps there.
 pub(super) fn bring(parts: &mut BTreeMap<String, String>, run: &PlaybookRun, host: &str) {
     let Some((karmada, last)) = run.spec.karmada.as_ref().zip(run.spec.steps.last()) else { return };

@@ -1,14 +1,14 @@
 //! What a machine has of a part: what runs have brought there, and what a probe has found since.
 
+use crds::PlaybookRun;
 use crds::machine::MachinePart;
-use crds::names::condition;
-use crds::{Conditions, PlaybookRun};
 use jiff::Timestamp;
 
 use super::order::Part;
 use super::turn::Placed;
 use crate::attempts::{self, Outcome};
 use crate::cluster_machine::ClusterMachine;
+use crate::departure::has_sick_member;
 
 /// The digest of a part that a run has taken off a machine.
 pub(super) const ABSENT: &str = "absent";
@@ -21,7 +21,8 @@ pub(super) fn placed(machine: &ClusterMachine<'_>, part: Part, runs: &[&Playbook
     let digest = brought.as_ref().map(|(_, digest)| digest.clone()).or_else(recorded);
     let digest = digest.filter(|digest| digest != ABSENT);
     if part.unit().is_none() {
-        return digest.map(|digest| Placed { digest, is_well: Some(is_well(machine, part)) });
+        let is_well = part != Part::Etcd || !has_sick_member(machine.machine);
+        return digest.map(|digest| Placed { digest, is_well: Some(is_well) });
     }
     let seen = status.and_then(|status| status.parts.iter().find(|seen| seen.name == part.name()));
     let is_newer = |seen: &&MachinePart| brought.as_ref().is_none_or(|(at, _)| seen.last_probe_time.0 > *at);
@@ -30,12 +31,6 @@ pub(super) fn placed(machine: &ClusterMachine<'_>, part: Part, runs: &[&Playbook
         // A run waits until it works.
         None => digest.map(|digest| Placed { digest, is_well: brought.as_ref().map(|_| true) }),
     }
-}
-
-/// Whether a part works that no probe of the plane's services looks at.
-fn is_well(machine: &ClusterMachine<'_>, part: Part) -> bool {
-    let healthy = machine.machine.condition(condition::HEALTHY);
-    part != Part::Etcd || healthy.is_none_or(|healthy| healthy.status != "False")
 }
 
 /// The digest that a run brought last, and when it ended.

@@ -97,18 +97,26 @@ fn it_is_ready_without_a_node_also_while_its_plane_is_not_there() {
 #[test]
 fn it_is_not_ready_while_a_part_of_its_plane_was_found_unhealthy_of_late() {
     let object = plane("");
-    let ready = |parts: &str| {
-        let machine = joined("m", OF_PLANE, &format!("{JOINED}, parts: [{parts}]"));
-        said(&planned(&machine, Some((&object).into()), &held("m"), &[]), "Ready")
+    let applied = "applied: {token: 1, parts: {apiserver: 1.35.4-a, scheduler: 1.18.2-a, descheduler: 1.18.2-stopped}}";
+    let ready_with = |parts: &str, runs: &[PlaybookRun]| {
+        let machine = joined("m", OF_PLANE, &format!("{JOINED}, {applied}, parts: [{parts}]"));
+        said(&planned(&machine, Some((&object).into()), &held("m"), runs), "Ready")
     };
+    let ready = |parts: &str| ready_with(parts, &[]);
     let part = |name: &str, healthy: bool, at: &str| {
         format!("{{name: {name}, healthy: {healthy}, message: answers 500, lastProbeTime: '2026-01-01T{at}:00Z'}}")
     };
     let (well, sick) = (part("apiserver", true, "01:59"), part("scheduler", false, "01:58"));
     assert_eq!(ready(&well), "True Running: running");
     assert_eq!(ready(&format!("{well}, {sick}")), "False PartUnhealthy: scheduler is not healthy: answers 500");
+    // What nobody has brought yet, or what was stopped, need not work.
+    assert_eq!(ready(&part("webhook", false, "01:58")), "True Running: running");
+    assert_eq!(ready(&part("descheduler", false, "01:58")), "True Running: running");
+    // A run that has brought it since has waited until it worked.
+    let brings: PlaybookRun = serde_yaml::from_str("{apiVersion: clusterwright.dev/v1alpha1, kind: PlaybookRun, metadata: {name: b, creationTimestamp: '2026-01-01T01:58:30Z'}, spec: {clusterName: k1, clusterKind: KarmadaDeployment, hosts: [h-m], intent: Configure, steps: [karmada-service], karmada: {part: scheduler, digests: {h-m: 1.18.2-a}}}, status: {phase: Succeeded, startedAt: '2026-01-01T01:58:40Z', finishedAt: '2026-01-01T01:59:00Z', hosts: [{name: h-m, ok: 1}], steps: [{name: karmada-service, phase: Succeeded}]}}").unwrap();
+    assert_eq!(ready_with(&sick, std::slice::from_ref(&brings)), "True Running: running");
     // What a run has found since goes before what is shown.
-    let machine = joined("m", OF_PLANE, &format!("{JOINED}, parts: [{sick}]"));
+    let machine = joined("m", OF_PLANE, &format!("{JOINED}, {applied}, parts: [{sick}]"));
     let probe: PlaybookRun = serde_yaml::from_str("{apiVersion: clusterwright.dev/v1alpha1, kind: PlaybookRun, metadata: {name: r, creationTimestamp: '2026-01-01T01:59:00Z'}, spec: {clusterName: k1, clusterKind: KarmadaDeployment, hosts: [h-m], intent: Probe, steps: [probe-karmada]}, status: {phase: Succeeded, finishedAt: '2026-01-01T01:59:30Z', hosts: [{name: h-m, parts: [{name: scheduler, digest: 1.18.2-a, healthy: true}]}]}}").unwrap();
     let plan = planned(&machine, Some((&object).into()), &held("m"), &[probe]);
     let seen = &plan.status.parts[0];
