@@ -244,6 +244,7 @@ mod tests {
         assert_eq!(var("etcd_client_endpoints"), json!(["https://10.0.0.9:2379"]));
         assert_eq!(var("kube_apiserver_endpoint"), json!({ "host": "10.0.0.50", "port": 6443 }));
         assert_eq!(var("keepalived_virtual_ip"), json!("10.0.0.50"));
+        assert_eq!(var("control_plane_initialized"), json!(true), "its own machines hold that address by now");
         assert_eq!(var("kube_apiserver_backends"), json!(["10.0.0.1:5443", "10.0.0.2:5443"]));
         assert_eq!(model.hosts["h1"].groups, [Group::KarmadaControlPlane]);
         let needs = secrets_needed(&model);
