@@ -42,7 +42,7 @@ pub async fn to_the_next_minor(world: &World) -> Result<()> {
             Ok(status.version.as_deref() == Some(VERSION) && status.upgrade.is_none())
         })
         .await?;
-    let stopped = said.iter().any(|message| message.contains("stopped while the plane is brought to"));
+    let stopped = said.iter().any(|message| message.contains("(stopping karmada-scheduler"));
     ensure!(stopped, "nothing was stopped: {said:?}");
     world.until("ready in its new version", World::is_ready).await?;
     for (name, (uid, image, pods)) in running(world).await? {
