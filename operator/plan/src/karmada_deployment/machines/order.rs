@@ -48,6 +48,12 @@ impl Part {
         !matches!(self, Self::Balancer)
     }
 
+    /// Whether the machines that have it must know of another one before it has it, too. Who holds the endpoint's
+    /// address announces it to those that it knows; to others that address is taken.
+    pub const fn is_told_to_peers_first(self) -> bool {
+        matches!(self, Self::LoadBalancer)
+    }
+
     /// The unit that a probe looks at; none: no probe does.
     pub fn unit(self) -> Option<String> {
         match self {

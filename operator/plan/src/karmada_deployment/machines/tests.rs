@@ -119,6 +119,28 @@ fn a_machine_that_joins_gets_all_parts_in_their_order_and_of_others_the_balancer
 }
 
 #[test]
+fn a_machine_that_joins_holds_the_endpoint_once_all_others_know_it() {
+    let placed = |digest: &str| Placed { digest: digest.to_owned(), is_well: Some(true) };
+    for holders in [["a", "b"].as_slice(), &["a"]] {
+        let mut machines: Vec<PlaneMachine> = ["a", "b", "c"].map(machine).into();
+        for machine in machines.iter_mut().filter(|machine| holders.contains(&machine.name.as_str())) {
+            machine.has.insert(Part::LoadBalancer, placed("before"));
+        }
+        let wanted = machines.iter().map(|machine| (machine.name.clone(), "after".to_owned())).collect();
+        let mut order = Vec::new();
+        while let Turn::On(names) = turn(&machines, Part::LoadBalancer, &wanted) {
+            for machine in machines.iter_mut().filter(|machine| names.contains(&machine.name)) {
+                machine.has.insert(Part::LoadBalancer, placed("after"));
+            }
+            order.push(names.join(" "));
+        }
+        let expected: &[&str] = if holders.len() == 2 { &["a", "b", "c"] } else { &["a", "b c"] };
+        assert_eq!(order, expected);
+        assert_eq!(turn(&machines, Part::LoadBalancer, &wanted), Turn::Done);
+    }
+}
+
+#[test]
 fn one_that_leaves_is_taken_out_of_all_balancers_and_interrupts_nobody() {
     let mut world = World::new(&["a", "b", "c"]);
     world.play();

@@ -51,10 +51,11 @@ pub fn turn(machines: &[PlaneMachine], part: Part, wanted: &BTreeMap<String, Str
     }
     // Who has nothing of it interrupts nobody: all machines of a new plane, and one that joins.
     let lacking: Vec<&PlaneMachine> = able().filter(|machine| !machine.has.contains_key(&part)).collect();
-    if !lacking.is_empty() {
+    let has_old = |machine: &&PlaneMachine| machine.has.contains_key(&part) && !is_as_wanted(machine);
+    let outdated: Vec<&PlaneMachine> = able().filter(has_old).collect();
+    if !lacking.is_empty() && (outdated.is_empty() || !part.is_told_to_peers_first()) {
         return names(lacking);
     }
-    let outdated: Vec<&PlaneMachine> = able().filter(|machine| !is_as_wanted(machine)).collect();
     if !part.interrupts() && !outdated.is_empty() {
         return names(outdated);
     }
@@ -71,7 +72,11 @@ pub fn turn(machines: &[PlaneMachine], part: Part, wanted: &BTreeMap<String, Str
     let Some(first) = outdated.first() else { return Turn::Done };
     let others = machines.iter().filter(|other| other.name != first.name);
     let serves = |other: &PlaneMachine| other.has.get(&part).is_some_and(|placed| placed.is_well == Some(true));
-    if machines.len() > 1 && !others.clone().any(|other| other.set_aside.is_none() && serves(other)) {
+    // A machine that waits for its peers to know it is no other one to serve meanwhile.
+    if machines.len() > 1
+        && lacking.is_empty()
+        && !others.clone().any(|other| other.set_aside.is_none() && serves(other))
+    {
         return Turn::Waits(format!(
             "{} works on machine {} alone: it stays as it is until another one works",
             part.title(),
