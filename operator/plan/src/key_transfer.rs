@@ -89,9 +89,9 @@ pub(crate) struct Receiver<'a> {
     owner: Option<OwnerReference>,
     /// Its kind, as messages call it.
     pub kind: &'static str,
-    /// The label by which its Secrets are told from those of others.
+    /// The label that its Secrets have, and those of others have not.
     label: &'static str,
-    /// What the executor is told beside.
+    /// Further arguments of the executor.
     arguments: &'static [&'static str],
     pub from: &'a RestoreFrom,
 }

@@ -32,6 +32,7 @@ pub mod etcd_backup;
 pub mod etcd_backup_schedule;
 pub(crate) mod etcd_removal;
 pub mod etcd_restore;
+pub(crate) mod forgotten;
 pub mod formed_cluster;
 pub mod former;
 pub mod hooks;

@@ -13,6 +13,7 @@ mod mishap;
 pub mod node_metadata;
 mod objects;
 mod observers;
+pub mod operations;
 mod outcome;
 mod people;
 mod pods;

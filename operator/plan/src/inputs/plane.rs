@@ -1,4 +1,4 @@
-//! What a run on machines of a Karmada control plane is told: who the plane is, where its API and its etcd are, and
+//! The variables of a run on machines of a Karmada control plane: who the plane is, where its API and its etcd are, and
 //! what its planner has asked for on each Host.
 
 use std::collections::BTreeMap;

@@ -13,7 +13,7 @@ use super::names::{api_server_service, full_host_name};
 use super::restoring::is_closed;
 use crate::naming::short_hash;
 
-/// What an API server may be asked that lets nobody in but administrators: whether it works. A line is a rule.
+/// What anybody may ask an API server that admits administrators only: whether it works. A line is a rule.
 const POLICY: &str = concat!(
     r#"{"apiVersion": "abac.authorization.kubernetes.io/v1beta1", "kind": "Policy", "spec": {"user": "*", "readonly": true, "nonResourcePath": "/livez"}}"#,
     "\n",

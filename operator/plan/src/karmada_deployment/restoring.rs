@@ -52,7 +52,7 @@ pub(super) fn is_later(object: &KarmadaDeployment, facts: &HostFacts, component:
     }
 }
 
-/// Whether the API server lets nobody in but administrators: what it serves has not been approved, and an agent that
+/// Whether the API server admits administrators only: what it serves has not been approved, and an agent that
 /// reached it would carry that to its member.
 pub(super) fn is_closed(object: &KarmadaDeployment) -> bool {
     record(object).and_then(|record| record.step).is_some_and(|step| step <= Step::Compare)

@@ -4,14 +4,14 @@ use crds::conditions::Statement;
 use crds::machine::MachinePart;
 use crds::names::condition;
 use crds::playbook_run::PartSeen;
-use crds::{ObjectExt, PlaybookRun, Reason};
+use crds::{ObjectExt, Reason};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::observed::Observed;
-use crate::attempts::{self, Outcome};
+use crate::attempts;
 use crate::message::{cut, quote};
-use crate::settings::STOPPED;
+use crate::settings::{brought, is_stopped};
 
 /// What was seen longer ago says nothing of now.
 const STALE: SignedDuration = SignedDuration::from_mins(30);
@@ -61,16 +61,12 @@ pub(super) fn not_well(observed: &Observed<'_>) -> Option<Statement> {
 fn is_to_run(observed: &Observed<'_>, part: &MachinePart) -> bool {
     let applied = observed.machine.status.as_ref().and_then(|status| status.applied.as_ref());
     let brought = applied.and_then(|applied| applied.parts.get(&part.name));
-    brought.is_some_and(|digest| !digest.ends_with(STOPPED))
+    brought.is_some_and(|digest| !is_stopped(digest))
 }
 
-/// Whether a run has brought the part since it was looked at: such a run waits until it works.
+/// Whether a run has brought the part since it was looked at.
 fn is_newer_by_run(observed: &Observed<'_>, part: &MachinePart) -> bool {
-    let host = observed.machine.spec.host_ref.as_ref().map(|host| host.name.as_str());
-    let brings = |run: &&PlaybookRun| run.spec.karmada.as_ref().is_some_and(|karmada| karmada.part == part.name);
-    let has_done = |run: &&PlaybookRun| {
-        host.is_some_and(|host| attempts::outcome(run, host) == Outcome::Succeeded)
-            && attempts::ended_at(run).is_some_and(|at| at > part.last_probe_time.0)
-    };
-    observed.runs.iter().copied().filter(brings).any(|run| has_done(&run))
+    let host = observed.machine.spec.host_ref.as_ref();
+    let brought = host.and_then(|host| brought(observed.runs, &part.name, (&host.name, observed.machine.uid())));
+    brought.is_some_and(|(at, _)| at > part.last_probe_time.0)
 }

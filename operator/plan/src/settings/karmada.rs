@@ -4,11 +4,40 @@ use std::collections::BTreeMap;
 
 use crds::PlaybookRun;
 use crds::playbook_run::Digest;
+use jiff::Timestamp;
 
 use super::done::how_done;
+use crate::attempts::{self, Outcome};
 
 /// The end of the digest of a part whose service is to be there, and not to run.
-pub(crate) const STOPPED: &str = "-stopped";
+const STOPPED: &str = "-stopped";
+
+/// The digest of a part of this version that is to be there, and not to run.
+pub(crate) fn stopped(version: &str) -> String {
+    format!("{version}{STOPPED}")
+}
+
+/// Whether the part is stopped by this digest: then nobody asks whether it works.
+pub(crate) fn is_stopped(digest: &str) -> bool {
+    digest.ends_with(STOPPED)
+}
+
+/// The digest that this run is to bring to the Machine of this UID on its Host; none: it brings none of the part.
+pub(crate) fn digest_in<'r>(run: &'r PlaybookRun, part: &str, (host, uid): (&str, &str)) -> Option<&'r str> {
+    let karmada = run.spec.karmada.as_ref().filter(|karmada| karmada.part == part)?;
+    let Digest(digest) = karmada.digests.get(host)?;
+    attempts::is_about(run, uid).then_some(digest)
+}
+
+/// The digest that a run brought there last, and when it ended. A run waits until what it brings works.
+pub(crate) fn brought<'r>(runs: &[&'r PlaybookRun], part: &str, at: (&str, &str)) -> Option<(Timestamp, &'r str)> {
+    let found = runs.iter().filter_map(|run| {
+        let digest = digest_in(run, part, at)?;
+        let has_succeeded = attempts::outcome(run, at.0) == Outcome::Succeeded;
+        has_succeeded.then(|| Some((attempts::ended_at(run)?, digest))).flatten()
+    });
+    found.max_by_key(|(at, _)| *at)
+}
 
 /// What a machine has of its plane once this run is over: the part that the run brings, if it did all its steps there.
 pub(super) fn bring(parts: &mut BTreeMap<String, String>, run: &PlaybookRun, host: &str) {

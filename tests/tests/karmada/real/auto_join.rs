@@ -1,12 +1,13 @@
 //! An imported Cluster becomes a member of a plane of Karmada's own programs by its labels, and leaves by them.
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use crds::Cluster;
-use kube::api::{Api, DynamicObject, Patch, PatchParams, PostParams};
+use kube::api::{Api, Patch, PatchParams, PostParams};
 use serde_json::json;
 
 use super::World;
 use super::members::Member;
+use super::story::api_of;
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs Karmada's programs: make karmada"]
@@ -34,10 +35,10 @@ async fn a_cluster_joins_and_leaves_by_its_labels() -> Result<()> {
         .await?;
     world.until("joined by labels", async |world| Ok(world.joined().await? == 2)).await?;
     let plane = world.plane().await?;
-    let joined = in_plane(&plane);
+    let joined = api_of(&plane, "cluster.karmada.io", "v1alpha1", "Cluster");
     for (name, mode) in [("m1", "Push"), ("m2", "Pull")] {
         let cluster = joined.get(name).await?;
-        anyhow::ensure!(cluster.data["spec"]["syncMode"] == mode, "{}", cluster.data["spec"]);
+        ensure!(cluster.data["spec"]["syncMode"] == mode, "{}", cluster.data["spec"]);
     }
     let without = json!({"metadata": {"labels": {"karmada": null}}});
     clusters.patch("m1", &PatchParams::default(), &Patch::Merge(&without)).await?;
@@ -58,10 +59,4 @@ async fn is_well(clusters: &Api<Cluster>, name: &str) -> Result<()> {
     let status = json!({"status": {"conditions": [condition("Reachable"), condition("ControlPlaneHealthy")]}});
     clusters.patch_status(name, &PatchParams::default(), &Patch::Merge(&status)).await?;
     Ok(())
-}
-
-/// The Clusters of the plane.
-fn in_plane(plane: &kube::Client) -> Api<DynamicObject> {
-    let kind = kube::core::GroupVersionKind::gvk("cluster.karmada.io", "v1alpha1", "Cluster");
-    Api::all_with(plane.clone(), &kube::api::ApiResource::from_gvk(&kind))
 }

@@ -5,7 +5,7 @@ use kube::api::PostParams;
 use serde_json::json;
 
 use super::World;
-use super::members::{Member, join, objects};
+use super::members::{Member, join, objects, wanted, web};
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs Karmada's programs: make karmada"]
@@ -34,13 +34,12 @@ async fn what_runs_in_a_member_that_is_tainted_runs_in_another_one() -> Result<(
     let policies = objects(&plane, "policy.karmada.io", "v1alpha1", "PropagationPolicy");
     policies.create(&PostParams::default(), &serde_json::from_value(policy)?).await?;
     let deployments = objects(&plane, "apps", "v1", "Deployment");
-    deployments.create(&PostParams::default(), &super::members::web()?).await?;
+    deployments.create(&PostParams::default(), &web()?).await?;
     world.until("running in one", async |_| Ok(runs(&members[0]).await? != runs(&members[1]).await?)).await?;
     let (from, to) = if runs(&members[0]).await? { (0, 1) } else { (1, 0) };
-    let member = |at: usize| json!({"name": format!("m{}", at + 1), "syncMode": "push", "kubeConfigSecretName": format!("m{}-kubeconfig", at + 1)});
-    let mut tainted = member(from);
-    tainted["taints"] = json!([{"key": "maintenance", "effect": "NoExecute"}]);
-    world.patch(json!({"spec": {"members": [tainted, member(to)]}})).await?;
+    let mut both = wanted(&[("m1", "push"), ("m2", "push")]);
+    both[from]["taints"] = json!([{"key": "maintenance", "effect": "NoExecute"}]);
+    world.patch(json!({"spec": {"members": both}})).await?;
     world
         .until("running in the other one", async |_| Ok(runs(&members[to]).await? && !runs(&members[from]).await?))
         .await

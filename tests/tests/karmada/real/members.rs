@@ -134,17 +134,26 @@ async fn a_new_token_is_propagated_with(world: &World, member: &Member) -> Resul
     world.until("refused with the former one", async |_| Ok(!member.believes(&before).await?)).await?;
     // An API server believes for ten seconds what it has believed.
     sleep(Duration::from_secs(12)).await;
-    let change = Patch::Merge(json!({"data": {"a": "after the token"}}));
-    objects(&plane, "", "v1", "ConfigMap").patch("settings", &PatchParams::default(), &change).await?;
+    a_change_reaches(world, std::slice::from_ref(member), "after the token").await
+}
+
+/// Changes the ConfigMap in the plane, and waits until the members have it so.
+pub(super) async fn a_change_reaches(world: &World, members: &[Member], value: &str) -> Result<()> {
+    let change = Patch::Merge(json!({"data": {"a": value}}));
+    objects(&world.plane().await?, "", "v1", "ConfigMap").patch("settings", &PatchParams::default(), &change).await?;
     world
-        .until("propagated with another token", async |_| {
-            let settings = member.api("", "ConfigMap").get("settings").await?;
-            Ok(settings.data["data"]["a"] == "after the token")
+        .until(&format!("{value}: propagated"), async |_| {
+            let mut all = true;
+            for member in members {
+                let settings = member.api("", "ConfigMap").get("settings").await?;
+                all &= settings.data["data"]["a"] == *value;
+            }
+            Ok(all)
         })
         .await
 }
 
-fn wanted(names: &[(&str, &str)]) -> Value {
+pub(super) fn wanted(names: &[(&str, &str)]) -> Value {
     let member = |(name, mode): &(&str, &str)| json!({"name": name, "syncMode": mode, "kubeConfigSecretName": format!("{name}-kubeconfig")});
     names.iter().map(member).collect()
 }

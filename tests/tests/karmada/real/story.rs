@@ -12,7 +12,8 @@ use kube::{Client, ResourceExt};
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
-use super::{World, members};
+use super::World;
+use super::members::{self, objects};
 use crate::{NAMESPACE, OURS};
 
 #[tokio::test(flavor = "multi_thread")]
@@ -24,7 +25,7 @@ async fn a_plane_of_karmadas_own_programs_is_made_repaired_and_removed() -> Resu
     let plane = world.plane().await?;
     every_api_is_available(&plane).await?;
     policies_pass_the_webhooks(&plane).await?;
-    let settings = in_default(&plane, "", "v1", "ConfigMap");
+    let settings = objects(&plane, "", "v1", "ConfigMap");
     settings.create(&PostParams::default(), &members::settings()?).await?;
     bindings_are_converted(&plane).await?;
     leaders_renew_their_leases(&plane).await?;
@@ -51,14 +52,9 @@ fn every_program_runs(world: &World) -> Result<()> {
     Ok(())
 }
 
-fn api_of(plane: &Client, group: &str, version: &str, kind: &str) -> Api<DynamicObject> {
+pub(super) fn api_of(plane: &Client, group: &str, version: &str, kind: &str) -> Api<DynamicObject> {
     let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));
     Api::all_with(plane.clone(), &resource)
-}
-
-pub(super) fn in_default(plane: &Client, group: &str, version: &str, kind: &str) -> Api<DynamicObject> {
-    let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));
-    Api::namespaced_with(plane.clone(), "default", &resource)
 }
 
 async fn every_api_is_available(plane: &Client) -> Result<()> {
@@ -87,7 +83,7 @@ pub(super) fn policy(name: &str, placement: Value) -> Result<DynamicObject> {
 
 /// One webhook completes it; the other refuses what a schema cannot.
 pub(super) async fn policies_pass_the_webhooks(plane: &Client) -> Result<()> {
-    let policies = in_default(plane, "policy.karmada.io", "v1alpha1", "PropagationPolicy");
+    let policies = objects(plane, "policy.karmada.io", "v1alpha1", "PropagationPolicy");
     let made = policies.create(&PostParams::default(), &policy("settings", json!({}))?).await?;
     let id = "propagationpolicy.karmada.io/permanent-id";
     ensure!(made.labels().contains_key(id), "nobody completed it: {:?}", made.labels());
@@ -100,7 +96,7 @@ pub(super) async fn policies_pass_the_webhooks(plane: &Client) -> Result<()> {
 
 /// The ConfigMap `settings`, which a policy selects, gets a binding; it is read in the version that it is not kept in.
 pub(super) async fn bindings_are_converted(plane: &Client) -> Result<()> {
-    let older = in_default(plane, "work.karmada.io", "v1alpha1", "ResourceBinding");
+    let older = objects(plane, "work.karmada.io", "v1alpha1", "ResourceBinding");
     for _ in 0..150 {
         if let Some(binding) = older.get_opt("settings-configmap").await? {
             ensure!(binding.data["spec"]["resource"]["kind"] == "ConfigMap", "{}", binding.data);

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 
 use anyhow::{Result, ensure};
 use k8s_openapi::api::apps::v1::Deployment;
-use kube::api::{Api, ListParams, Patch, PatchParams};
-use kube::{Client, ResourceExt};
+use kube::ResourceExt;
+use kube::api::{Api, ListParams};
 use serde_json::json;
 
 use super::World;
-use super::members::{Member, join, propagate, run_all};
-use super::story::{bindings_are_converted, in_default, leaders_renew_their_leases};
+use super::members::{Member, a_change_reaches, join, objects, propagate, run_all};
+use super::story::{bindings_are_converted, leaders_renew_their_leases};
 use crate::{FORMER, NAMESPACE, VERSION};
 
 #[tokio::test(flavor = "multi_thread")]
@@ -26,7 +26,7 @@ async fn a_plane_with_members_is_brought_to_another_minor_and_they_keep_what_the
     run_all(&world, &members).await?;
     let plane = world.plane().await?;
     bindings_are_converted(&plane).await?;
-    let bindings = in_default(&plane, "work.karmada.io", "v1alpha2", "ResourceBinding");
+    let bindings = objects(&plane, "work.karmada.io", "v1alpha2", "ResourceBinding");
     let before =
         (bindings.get("settings-configmap").await?.uid(), members[0].running().await?, members[1].running().await?);
 
@@ -40,7 +40,7 @@ async fn a_plane_with_members_is_brought_to_another_minor_and_they_keep_what_the
         (bindings.get("settings-configmap").await?.uid(), members[0].running().await?, members[1].running().await?);
     ensure!(before == after, "{before:?} became {after:?}");
     leaders_renew_their_leases(&plane).await?;
-    what_changes_reaches_members(&world, &plane, &members).await
+    a_change_reaches(&world, &members, "after the upgrade").await
 }
 
 /// The version that all of it has; none while it is upgraded.
@@ -73,22 +73,6 @@ async fn agent_runs(member: &Member) -> Result<()> {
     let images: Vec<String> = agents.list(&ListParams::default()).await?.iter().filter_map(image).collect();
     ensure!(images.len() == 1 && images[0].ends_with(&format!(":v{VERSION}")), "{images:?}");
     Ok(())
-}
-
-/// Push and Pull.
-async fn what_changes_reaches_members(world: &World, plane: &Client, members: &[Member]) -> Result<()> {
-    let change = Patch::Merge(json!({"data": {"a": "after the upgrade"}}));
-    in_default(plane, "", "v1", "ConfigMap").patch("settings", &PatchParams::default(), &change).await?;
-    world
-        .until("propagated afterwards", async |_| {
-            let mut all = true;
-            for member in members {
-                let settings = member.api("", "ConfigMap").get("settings").await?;
-                all &= settings.data["data"]["a"] == "after the upgrade";
-            }
-            Ok(all)
-        })
-        .await
 }
 
 /// Every program of Karmada runs in this version, and Pods of it are ready.

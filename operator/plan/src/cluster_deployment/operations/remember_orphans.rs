@@ -3,24 +3,23 @@
 
 use std::collections::BTreeSet;
 
+use crds::FormerRef;
 use crds::Reason;
 use crds::cluster_deployment::ForgottenMachine;
 use crds::conditions::Statement;
-use crds::host::QuarantineReason;
+use crds::host::Quarantine;
 use crds::names::condition;
 use crds::step::Role;
-use crds::{FormerRef, ObjectExt};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::remove_etcd_member::why_it_stays;
+use crate::Next;
 use crate::cluster::NodeSeen;
 use crate::cluster_deployment::observed::LOOK_AGAIN_SECONDS;
 use crate::cluster_deployment::proposal::{Proposal, Record, Round};
-use crate::cluster_deployment::state::{ClusterMachine, ClusterState};
+use crate::cluster_deployment::state::ClusterState;
 use crate::departure;
-use crate::machine::leaving;
+use crate::forgotten::{recall, written_down};
 use crate::message::{count, cut};
-use crate::{Next, provisioning};
 
 /// Entries that the status takes; more machines wait until there is room.
 const MOST_TOLD: usize = 500;
@@ -30,7 +29,8 @@ pub(super) fn propose(state: &ClusterState<'_>, _: &Round) -> Proposal {
     let mut machines = remembered(state);
     let known: BTreeSet<String> = machines.iter().map(|one| one.uid.clone()).collect();
     let new = state.leaving.iter().filter(|member| !known.contains(member.uid()));
-    machines.extend(new.filter_map(|member| written_down(state, member)));
+    machines
+        .extend(new.filter_map(|member| written_down(member, &membership, state.observed.runs, state.observed.now)));
     for one in &mut machines {
         one.etcd_member = one.etcd_member && !membership.is_out_of_etcd(one);
         one.node_ready = node(state, one).is_some_and(|node| node.ready == Some(true));
@@ -78,50 +78,9 @@ fn remembered(state: &ClusterState<'_>) -> Vec<ForgottenMachine> {
     if status.is_some_and(|status| status.last_token.is_some()) {
         return remembered;
     }
-    for host in state.observed.hosts {
-        let quarantine = host.spec.quarantine.as_ref();
-        let Some(quarantine) = quarantine.filter(|quarantine| {
-            quarantine.reason == QuarantineReason::ForceRemoved
-                && quarantine.former() == Some(FormerRef::cluster(&state.name))
-        }) else {
-            continue;
-        };
-        let (Some(uid), Some(role)) = (&quarantine.machine_uid, quarantine.role) else {
-            continue;
-        };
-        if remembered.iter().all(|one| one.uid != *uid) {
-            remembered.push(ForgottenMachine {
-                uid: uid.clone(),
-                machine: quarantine.machine.clone(),
-                host: host.name().to_owned(),
-                role,
-                provisioned: true,
-                etcd_member: Some(role) == state.membership().etcd_role(),
-                node_ready: false,
-                since: quarantine.since.clone(),
-            });
-        }
-    }
+    let is_ours = |quarantine: &Quarantine| quarantine.former() == Some(FormerRef::cluster(&state.name));
+    recall(&mut remembered, state.observed.hosts, state.membership().etcd_role(), is_ours);
     remembered
-}
-
-/// A machine that a person wants to be forgotten, if anything was ever done to it.
-fn written_down(state: &ClusterState<'_>, member: &ClusterMachine<'_>) -> Option<ForgottenMachine> {
-    let machine = member.machine;
-    if !leaving::is_forced(machine) || !provisioning::was_touched(machine, state.observed.runs) {
-        return None;
-    }
-    let membership = state.membership();
-    Some(ForgottenMachine {
-        uid: member.uid().to_owned(),
-        machine: member.name().to_owned(),
-        host: member.host_name()?.to_owned(),
-        role: machine.spec.role,
-        provisioned: member.is_provisioned(),
-        etcd_member: membership.is_of_etcd(machine) && membership.left_at(machine).is_none(),
-        node_ready: false,
-        since: Time(state.observed.now),
-    })
 }
 
 /// Whether its Machine is still there, and says itself what it waits for.

@@ -14,7 +14,7 @@ use super::order::Part;
 use super::placed::{digest_in, placed, silent_since};
 use super::state::PlaneState;
 use super::turn::{Placed, PlaneMachine, Turn, turn};
-use super::wanted_parts::{PartWanted, is_stopped};
+use super::wanted_parts::PartWanted;
 use crate::addon::Problem;
 use crate::attempts::{self, Failure, RetryDecision};
 use crate::cluster_machine::ClusterMachine;
@@ -22,6 +22,7 @@ use crate::message::{count, quote};
 use crate::moment::clock;
 use crate::naming::short_hash;
 use crate::run_request::{Attempt, RunRequest, Target};
+use crate::settings::is_stopped;
 
 /// How far a part is.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -103,9 +104,9 @@ fn seen(state: &PlaneState<'_>, part: Part, one: &Candidate<'_>, wanted: &PartWa
     let failure = one.decision.cause();
     let silent = silent_since(&one.machine, state.seen.runs).map(|at| format!("it did not answer at {}", clock(at)));
     let is_current = one.placed.as_ref().map(|placed| &placed.digest) == wanted.digests.get(&name);
-    let in_vain = failure.filter(|_| !is_current && one.placed.is_none());
+    let never_brought = failure.filter(|_| !is_current && one.placed.is_none());
     // Probes find out when it answers again.
-    let set_aside = silent.or_else(|| in_vain.map(|failure| quote(failure.told())));
+    let set_aside = silent.or_else(|| never_brought.map(|failure| quote(failure.told())));
     let mut has = BTreeMap::new();
     if let Some(mut placed) = one.placed.clone() {
         if is_stopped(&placed.digest) {

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use crds::playbook_run::Digest;
 use crds::{KarmadaDeployment, PlaybookRun};
 
 use super::super::component::Component;
 use super::super::material::Material;
 use super::super::seats::Seats;
-use super::placed::ABSENT;
 use super::service::{files_on, secret_key};
 
 /// The files that a run needs of its plane, by the keys that its variables name; none: one of them is not there yet, or
@@ -25,7 +25,7 @@ pub fn secret_files(
     let mut found = BTreeMap::new();
     for host in karmada.digests.keys() {
         // What is taken off a machine is given nothing.
-        if karmada.digests[host].0 == ABSENT || component == Component::Etcd {
+        if karmada.digests[host].0 == Digest::ABSENT || component == Component::Etcd {
             continue;
         }
         let seat = seats.control_planes.iter().find(|seat| seat.host == *host)?;

@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use super::super::component::Component;
 use super::act::Act;
 use super::order::{Part, parts};
-use super::placed::{ABSENT, digest_in, placed};
+use super::placed::{digest_in, placed};
 use super::rollout::part_run;
 use super::state::PlaneState;
 use crate::attempts::{self, RetryDecision};
@@ -47,9 +47,9 @@ pub(super) fn taken_off(state: &PlaneState<'_>) -> Option<(Option<Act>, String)>
         return Some((None, waits.unwrap_or(message)));
     }
     let hosts: Vec<&str> = targets.iter().filter_map(|(machine, _)| machine.host_name()).collect();
-    let digests = hosts.iter().map(|host| ((*host).to_owned(), Digest(ABSENT.to_owned()))).collect();
+    let digests = hosts.iter().map(|host| ((*host).to_owned(), Digest(Digest::ABSENT.to_owned()))).collect();
     let service = json!({ "karmada_service": {
-        "name": part.name(), "state": ABSENT, "unit": part.unit(), "directory": format!("/etc/karmada/pki/{}", part.name()),
+        "name": part.name(), "state": Digest::ABSENT, "unit": part.unit(), "directory": format!("/etc/karmada/pki/{}", part.name()),
     } });
     let of_hosts: Map<String, Value> = hosts.iter().map(|host| ((*host).to_owned(), service.clone())).collect();
     let vars = BTreeMap::from([
@@ -61,7 +61,7 @@ pub(super) fn taken_off(state: &PlaneState<'_>) -> Option<(Option<Act>, String)>
 }
 
 fn decision(state: &PlaneState<'_>, part: Part, machine: &ClusterMachine<'_>) -> RetryDecision {
-    let tried: Vec<_> = state.own_runs().filter(|run| digest_in(run, part, machine) == Some(ABSENT)).collect();
+    let tried: Vec<_> = state.own_runs().filter(|run| digest_in(run, part, machine) == Some(Digest::ABSENT)).collect();
     let tried = attempts::tried(&tried, &[Intent::Configure], machine.uid());
     let policy = state.terms.endless(state.terms.asked_retries(machine.machine));
     attempts::retry_decision(&tried, &policy, state.now)

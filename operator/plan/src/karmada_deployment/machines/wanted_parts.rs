@@ -20,7 +20,7 @@ use super::service::{Service, Site, digest_of, exec_start, files_on, secret_key,
 use super::state::PlaneState;
 use crate::cluster_machine::ClusterMachine;
 use crate::naming::short_hash;
-use crate::settings::{BACKENDS, STOPPED};
+use crate::settings::{BACKENDS, is_stopped, stopped};
 
 /// A part that is wanted.
 #[derive(Clone, Debug, PartialEq)]
@@ -168,7 +168,7 @@ fn component_part(
         let site = Site { address: &seat.address, etcd: &etcd };
         let mut service = service(object, basis.release, (component, &due_version), &site, &digest_of(&files));
         if is_stopped {
-            service.digest = format!("{due_version}{STOPPED}");
+            service.digest = stopped(&due_version);
         }
         let member = state.live.iter().find(|member| member.name() == seat.machine);
         let now = member.and_then(|member| placed(member, part, state.seen.runs));
@@ -199,11 +199,6 @@ fn variables(service: &Service, files: Map<String, Value>, is_stopped: bool) -> 
         "files": files,
         "health": service.health,
     })
-}
-
-/// Whether the part is stopped by this digest: then nobody asks whether it works.
-pub(super) fn is_stopped(digest: &str) -> bool {
-    digest.ends_with(STOPPED)
 }
 
 /// All programs that the machines of a plane are to have, by name and version.

@@ -113,7 +113,7 @@ fn it_is_not_ready_while_a_part_of_its_plane_was_found_unhealthy_of_late() {
     assert_eq!(ready(&part("webhook", false, "01:58")), "True Running: running");
     assert_eq!(ready(&part("descheduler", false, "01:58")), "True Running: running");
     // A run that has brought it since has waited until it worked.
-    let brings: PlaybookRun = serde_yaml::from_str("{apiVersion: clusterwright.dev/v1alpha1, kind: PlaybookRun, metadata: {name: b, creationTimestamp: '2026-01-01T01:58:30Z'}, spec: {clusterName: k1, clusterKind: KarmadaDeployment, hosts: [h-m], intent: Configure, steps: [karmada-service], karmada: {part: scheduler, digests: {h-m: 1.18.2-a}}}, status: {phase: Succeeded, startedAt: '2026-01-01T01:58:40Z', finishedAt: '2026-01-01T01:59:00Z', hosts: [{name: h-m, ok: 1}], steps: [{name: karmada-service, phase: Succeeded}]}}").unwrap();
+    let brings: PlaybookRun = serde_yaml::from_str("{apiVersion: clusterwright.dev/v1alpha1, kind: PlaybookRun, metadata: {name: b, creationTimestamp: '2026-01-01T01:58:30Z', annotations: {clusterwright.dev/machines: '{\"h-m\": {\"uid\": \"m-uid\"}}'}}, spec: {clusterName: k1, clusterKind: KarmadaDeployment, hosts: [h-m], intent: Configure, steps: [karmada-service], karmada: {part: scheduler, digests: {h-m: 1.18.2-a}}}, status: {phase: Succeeded, startedAt: '2026-01-01T01:58:40Z', finishedAt: '2026-01-01T01:59:00Z', hosts: [{name: h-m, ok: 1}], steps: [{name: karmada-service, phase: Succeeded}]}}").unwrap();
     assert_eq!(ready_with(&sick, std::slice::from_ref(&brings)), "True Running: running");
     // What a run has found since goes before what is shown.
     let machine = joined("m", OF_PLANE, &format!("{JOINED}, {applied}, parts: [{sick}]"));

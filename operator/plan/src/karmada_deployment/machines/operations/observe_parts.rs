@@ -11,10 +11,11 @@ use super::super::order::parts;
 use super::super::placed::placed;
 use super::super::proposal::{Proposal, Round};
 use super::super::state::PlaneState;
-use super::super::wanted_parts::{Basis, is_stopped, probed};
+use super::super::wanted_parts::{Basis, probed};
 use crate::attempts;
 use crate::cluster_machine::ClusterMachine;
 use crate::moment::after;
+use crate::settings::is_stopped;
 
 /// How often, while all are well.
 const WELL: SignedDuration = SignedDuration::from_mins(10);
