@@ -22,10 +22,11 @@ downloads.ATTEMPTS = 1
 folder = pathlib.Path(FOLDER)
 sources = yaml.safe_load((folder / "sources.yaml").read_text(encoding="utf-8"))
 versions = {path.stem: yaml.safe_load(path.read_text(encoding="utf-8")) for path in folder.glob("1.*.yaml")}
-# As the operator tells runs of a lock.
+# As the operator tells runs of the catalogue and of a lock.
+catalogue = {"kubernetes": sources["kubernetes"], "components": sources["components"], "versions": versions}
 lock = json.loads(pathlib.Path(LOCK).read_text(encoding="utf-8")) if LOCK else {}
 options = {
-    "catalogue": {**sources, "versions": versions},
+    "catalogue": catalogue,
     "ca": pathlib.Path(CA).read_text(encoding="utf-8"),
     "proxy": {"httpsProxy": PROXY, "noProxy": ["localhost"]},
     "lock": lock and {"images": lock["images"], "files": {url: file["sha256"] for url, file in lock["files"].items()}},
