@@ -76,7 +76,8 @@ from ansible_collections.clusterwright.cluster.plugins.module_utils.api import w
 from ansible_collections.clusterwright.cluster.plugins.module_utils.command import attempt
 from ansible_collections.clusterwright.cluster.plugins.module_utils.failure import StepFailure
 
-FILE_MODE, DIRECTORY_MODE = 0o640, 0o750
+FILE_MODE = 0o640
+DIRECTORY_MODE = 0o750
 FILE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 STOPPED = ("inactive", "failed")
 

@@ -42,7 +42,10 @@ REQUESTS = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
 PAGE = 250
 # A webhook that does not answer is waited for by the API server, 30 s at most.
 REQUEST_SECONDS = 40
-TOKEN, REQUEST, POD, NODE = "bootstrap token", "certificate signing request", "Pod", "Node"
+TOKEN = "bootstrap token"
+REQUEST = "certificate signing request"
+POD = "Pod"
+NODE = "Node"
 
 
 def local(params: dict) -> Api:
