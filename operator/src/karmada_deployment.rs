@@ -168,7 +168,7 @@ impl Reconcile for Observation {
         let keys = restore::keys(ctx, &object).await?;
         let mut secrets = secrets(ctx, &object, &known, now).await?;
         secrets.material.restore = RestoreMaterial::find(&keys).filter(|_| restore::makes_data(&object));
-        let in_plane = in_plane(ctx, &object, &secrets)?;
+        let in_plane = in_plane(ctx, &object, &known, &secrets)?;
         let (definitions, wanted) = wanted_of(ctx, &object, &secrets, &known).await?;
         let host = match (&host_inventory, &facts) {
             // It has none, and all that is there is seen.
@@ -342,10 +342,17 @@ async fn secrets(
     }
 }
 
-/// The objects of the plane; none: there is no kubeconfig, or, of one that is being deleted, nobody there is asked any
-/// more.
-fn in_plane(ctx: &Context, object: &KarmadaDeployment, secrets: &Secrets) -> Result<Option<Objects>, Error> {
-    let Some(kept) = secrets.kubeconfig.as_ref().filter(|_| members_are_seen(object)) else { return Ok(None) };
+/// The objects of the plane; none: there is no kubeconfig, or no machine with an API server, or, of one that is being
+/// deleted, nobody there is asked any more.
+fn in_plane(
+    ctx: &Context,
+    object: &KarmadaDeployment,
+    facts: &HostFacts,
+    secrets: &Secrets,
+) -> Result<Option<Objects>, Error> {
+    let is_served = object.spec.binary.is_none() || facts.seats.is_served;
+    let is_asked = is_served && members_are_seen(object);
+    let Some(kept) = secrets.kubeconfig.as_ref().filter(|_| is_asked) else { return Ok(None) };
     match plane::objects(ctx, object, &kept.checked) {
         // A kubeconfig that makes no client holds no deletion up.
         Err(_) if object.is_deleting() => Ok(None),

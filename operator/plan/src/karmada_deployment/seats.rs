@@ -45,6 +45,8 @@ pub struct Seats {
     pub control_planes: Vec<Seat>,
     /// URLs of the members of an etcd on machines of its own; none: each machine has a member, or etcd is external.
     pub etcd: Vec<String>,
+    /// Whether a machine has an API server, and what leads to it from the endpoint: before, nobody answers there.
+    pub is_served: bool,
     /// The newest version of each component that a run has brought to a machine.
     pub versions: BTreeMap<Component, String>,
 }

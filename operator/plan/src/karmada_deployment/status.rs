@@ -129,8 +129,8 @@ fn base(observed: &Observed<'_>, members: &[KarmadaMemberStatus]) -> KarmadaDepl
     }
 }
 
-/// The first part that does not work, or all do. Where an upgrade waits for it, its step is said as well, and how to go
-/// back.
+/// The first part that does not work, or all do, and what is changed meanwhile. Where an upgrade waits for it, its step
+/// is said as well, and how to go back.
 fn ready(parts: &[Statement; 5], found: &Found<'_>) -> Statement {
     match parts.iter().find(|part| is_bad(part.type_, part.status, &part.reason)) {
         Some(part) => {
@@ -140,9 +140,11 @@ fn ready(parts: &[Statement; 5], found: &Found<'_>) -> Statement {
         }
         None => {
             let upgrade = found.upgrade.and_then(|(outcome, _)| outcome.problem.as_ref());
-            let upgrade = upgrade.map(|problem| format!("; {}", problem.message)).unwrap_or_default();
+            let change = parts.iter().find(|part| part.type_ == condition::UP_TO_DATE && part.status != Some(true));
+            let doing = upgrade.map(|problem| &problem.message).or(change.map(|part| &part.message));
+            let doing = doing.map(|doing| format!("; {doing}")).unwrap_or_default();
             let (estimators, departure) = (without_estimator(found.members), departure(found.members));
-            let message = format!("the plane works and all members are reached{estimators}{departure}{upgrade}");
+            let message = format!("the plane works and all members are reached{estimators}{departure}{doing}");
             Statement::new(condition::READY, true, Reason::AllReady, cut(message))
         }
     }

@@ -50,12 +50,12 @@ pub fn grant(run: &PlaybookRun, kind: &str, lock: Option<LockView<'_>>) -> Grant
     let more = operations.len().saturating_sub(holders.len());
     let message = match (holders.is_empty(), more) {
         (true, _) if paused => {
-            format!("waits for the lock of cluster {cluster}, which is paused")
+            format!("waits for the lock of {kind} {cluster}, which is paused")
         }
-        (true, _) => format!("waits for the lock of cluster {cluster}"),
-        (false, 0) => format!("waits for the lock of cluster {cluster}: held by {}", holders.join(", ")),
+        (true, _) => format!("waits for the lock of {kind} {cluster}"),
+        (false, 0) => format!("waits for the lock of {kind} {cluster}: held by {}", holders.join(", ")),
         (false, more) => {
-            format!("waits for the lock of cluster {cluster}: held by {} and {more} more", holders.join(", "))
+            format!("waits for the lock of {kind} {cluster}: held by {} and {more} more", holders.join(", "))
         }
     };
     Grant::Waits { message }

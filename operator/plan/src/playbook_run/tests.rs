@@ -113,7 +113,7 @@ fn a_run_waits_for_its_lock_and_says_who_holds_it() {
     let run = run("");
     assert_eq!(grant(&run, "ClusterDeployment", Some(ours.lock())), Grant::Given { token: 5 });
     let waits = grant(&run, "ClusterDeployment", Some(held.lock()));
-    let message = "waits for the lock of cluster a: held by other (Exclusive)";
+    let message = "waits for the lock of ClusterDeployment a: held by other (Exclusive)";
     assert_eq!(waits, Grant::Waits { message: message.into() });
     let plan = playbook_run(&RunObserved { grant: waits, ..observed(&run, None, &[]) });
     assert_eq!((plan.actions, plan.status.phase), (vec![], Some(RunPhase::Pending)));
@@ -131,7 +131,7 @@ fn the_lock_may_be_of_another_kind_and_says_so_where_there_is_none() {
     }];
     let grant = |operations, paused| grant(&run(""), "Plane", Some(LockView { operations, paused }));
     assert_eq!(grant(&ours, false), Grant::Given { token: 5 });
-    assert_eq!(grant(&[], true), Grant::Waits { message: "waits for the lock of cluster a, which is paused".into() });
+    assert_eq!(grant(&[], true), Grant::Waits { message: "waits for the lock of Plane a, which is paused".into() });
     let message = "waits for Plane a, which is not there";
     assert_eq!(super::grant(&run(""), "Plane", None), Grant::Waits { message: message.into() });
 }

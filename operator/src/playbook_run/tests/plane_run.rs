@@ -47,7 +47,7 @@ async fn it_begins_by_the_lock_of_its_plane_whatever_a_cluster_of_the_same_name_
     let api = of_plane("prepare, etcd");
     turns(&api).await;
     assert!(api.get(JOB).is_none(), "only the cluster's lock is given out");
-    assert!(message(&api).contains("waits for the lock of cluster a"), "{}", message(&api));
+    assert!(message(&api).contains("waits for the lock of KarmadaDeployment a"), "{}", message(&api));
     api.edit(PLANE, |plane| {
         plane["status"] = json!({ "operations": [{ "run": "r", "mode": "Exclusive", "hosts": ["h"], "token": 5, "startedAt": "2026-01-01T00:00:00Z" }] });
     });

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use crds::cluster_deployment::EtcdTopology;
+use crds::networking::EndpointProvider;
 use crds::step::Role;
 use crds::{KarmadaDeployment, Machine, ObjectExt};
 
@@ -34,6 +35,7 @@ pub fn seats(object: &KarmadaDeployment, seen: &MachinesSeen<'_>) -> Seats {
             }
             EtcdTopology::Stacked | EtcdTopology::External => Vec::new(),
         },
+        is_served: is_served(object, &of_plane, seen),
         versions: versions(&of_plane, seen),
     }
 }
@@ -57,6 +59,15 @@ fn urls(membership: &EtcdMembership<'_>, all: Vec<ClusterMachine<'_>>) -> Vec<St
         all.iter().filter(is_member).filter_map(|one| Some(url(address_in_cluster(one.host?), 2379))).collect();
     urls.sort_unstable();
     urls
+}
+
+/// Whether runs have brought all that an answer at the endpoint comes from.
+fn is_served(object: &KarmadaDeployment, machines: &[ClusterMachine<'_>], seen: &MachinesSeen<'_>) -> bool {
+    let endpoint = object.spec.binary.as_ref().and_then(|binary| binary.endpoint.as_ref());
+    let holder = endpoint.filter(|endpoint| endpoint.provider == EndpointProvider::Keepalived);
+    let needed = [Some(Part::Component(Component::ApiServer)), holder.map(|_| Part::LoadBalancer)];
+    let has = |machine: &ClusterMachine<'_>, part: Part| placed(machine, part, seen.runs).is_some();
+    machines.iter().any(|machine| needed.into_iter().flatten().all(|part| has(machine, part)))
 }
 
 /// The newest of each component: what is brought from machine to machine has begun with the first.

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::order::Part;
+use crate::settings::is_stopped;
 
 /// A part as it is on a machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,7 +57,8 @@ pub fn turn(machines: &[PlaneMachine], part: Part, wanted: &BTreeMap<String, Str
     if !lacking.is_empty() && (outdated.is_empty() || !part.is_told_to_peers_first()) {
         return names(lacking);
     }
-    if !part.interrupts() && !outdated.is_empty() {
+    let is_to_stop = |machine: &&PlaneMachine| wanted.get(&machine.name).is_some_and(|digest| is_stopped(digest));
+    if !outdated.is_empty() && (!part.interrupts() || outdated.iter().all(is_to_stop)) {
         return names(outdated);
     }
     // Where it is changed it may not work yet.

@@ -6,6 +6,7 @@ use crds::step::Role;
 use jiff::SignedDuration;
 
 use super::super::super::tests::world::{World, plane};
+use super::super::seats;
 use super::fleet::Fleet;
 
 /// A plane of three machines behind an endpoint.
@@ -84,6 +85,25 @@ fn a_plane_on_one_machine_comes_to_be_in_order_and_then_nothing_is_written() {
     assert!(status.components.iter().all(|one| one.ready_replicas == 1 && one.version.is_some()), "{status:?}");
     assert_eq!(status.machines.map(|machines| machines.summary).as_deref(), Some("1/1"));
     assert!(status.first_installed_at.is_some() && status.operations.is_empty());
+}
+
+#[test]
+fn an_endpoint_is_asked_once_a_machine_has_an_api_server_and_what_holds_it() {
+    let keepalived = BINARY.replace("port: 5443", "provider: Keepalived");
+    for (spec, needed) in [(BINARY, vec!["apiserver"]), (&keepalived, vec!["apiserver", "load-balancer"])] {
+        let is_served = |world: &World| world.fleet.look(|seen| seats(&world.object, seen).is_served);
+        assert!(!is_served(&world(spec, 3)));
+        assert!(is_served(&settled(spec, 3)));
+        for part in needed {
+            let mut world = settled(spec, 3);
+            for status in world.fleet.machines.iter_mut().filter_map(|machine| machine.status.as_mut()) {
+                status.parts.retain(|seen| seen.name != part);
+                status.applied.iter_mut().for_each(|applied| drop(applied.parts.remove(part)));
+            }
+            world.fleet.runs.retain(|run| run.spec.karmada.as_ref().is_none_or(|karmada| karmada.part != part));
+            assert!(!is_served(&world), "{part}");
+        }
+    }
 }
 
 #[test]
