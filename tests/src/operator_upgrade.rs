@@ -1,5 +1,6 @@
 //! The operator is replaced by a newer one in the middle of an install: the run that is under way ends well with the
-//! executor that it has, nothing is done twice, no object is lost, and what comes next is the newer one's.
+//! executor that it has, nothing is done twice, no object is lost, and what comes next is the newer one's. Another
+//! cluster stands already: nothing is done to its machines.
 
 mod adopted;
 mod seen;
@@ -25,6 +26,9 @@ use crate::scenario::{Scenario, within};
 const NAMESPACE: &str = "operator-upgrade";
 const CLUSTER: &str = "rolled";
 const POD_CIDR: &str = "10.246.0.0/16";
+/// The cluster that stands, and its Pods.
+const STANDING: &str = "standing";
+const STANDING_CIDR: &str = "10.245.0.0/16";
 /// Where the operator is.
 const SYSTEM: &str = "clusterwright-system";
 /// How long nobody writes to a cluster that has converged.
@@ -48,13 +52,16 @@ pub async fn play(upgrade: &Upgrade) -> Result<String> {
 }
 
 async fn play_in(scenario: &Scenario, upgrade: &Upgrade) -> Result<String> {
-    let machines = scenario.machines(&["c1", "w1", "w2", "spare"]).await?;
+    let machines = scenario.machines(&["c1", "w1", "w2", "spare", "old"]).await?;
     let name = |suffix: &str| scenario.machine_name(suffix);
     let (first, workers, spare) = (name("c1"), [name("w1"), name("w2")], name("spare"));
     let workers: Vec<&str> = workers.iter().map(String::as_str).collect();
-    let mut wish = cluster(NAMESPACE, CLUSTER, POD_CIDR, &[&first], &workers);
-    adopted::wish(scenario, &mut wish).await?;
-    scenario.apply(&wish).await?;
+    let mut standing = cluster(NAMESPACE, STANDING, STANDING_CIDR, &[&name("old")], &[]);
+    let mut rolled = cluster(NAMESPACE, CLUSTER, POD_CIDR, &[&first], &workers);
+    adopted::wish(scenario, &mut [&mut standing, &mut rolled]).await?;
+    scenario.apply(&standing).await?;
+    scenario.ready(STANDING, Duration::from_secs(600)).await?;
+    scenario.apply(&rolled).await?;
 
     let run = in_the_middle(scenario).await?;
     let former = executors(scenario).await?;
@@ -70,7 +77,10 @@ async fn play_in(scenario: &Scenario, upgrade: &Upgrade) -> Result<String> {
     nothing_lost(scenario, &before).await?;
     nothing_doubled(scenario, 2).await?;
     guards::hold(&machines)?;
-    adopted::is_an_addon(scenario, CLUSTER).await?;
+    for adopted in [CLUSTER, STANDING] {
+        adopted::is_an_addon(scenario, adopted).await?;
+    }
+    stands_as_it_was(scenario).await?;
     at_rest(scenario).await?;
 
     grow(scenario, &[&workers[..], &[spare.as_str()]].concat()).await?;
@@ -79,7 +89,10 @@ async fn play_in(scenario: &Scenario, upgrade: &Upgrade) -> Result<String> {
     nothing_lost(scenario, &before).await?;
     nothing_doubled(scenario, 3).await?;
     guards::hold(&machines)?;
-    scenario.delete_cluster(CLUSTER, Duration::from_secs(600)).await?;
+    stands_as_it_was(scenario).await?;
+    for done in [CLUSTER, STANDING] {
+        scenario.delete_cluster(done, Duration::from_secs(600)).await?;
+    }
     all_available(scenario).await?;
     Ok(format!(
         "run {} went on while the operator was replaced in {:.0} s, and ended well; {} objects stayed; {latter}",
@@ -94,7 +107,8 @@ async fn in_the_middle(scenario: &Scenario) -> Result<PlaybookRun> {
     let api = scenario.api::<PlaybookRun>();
     eventually("an install in the middle", Duration::from_secs(300), async || {
         let runs = api.list(&ListParams::default()).await?;
-        let Some(run) = runs.into_iter().find(|run| run.spec.intent == Intent::Install) else {
+        let is_asked = |run: &PlaybookRun| run.spec.cluster_name.as_deref() == Some(CLUSTER);
+        let Some(run) = runs.into_iter().find(|run| is_asked(run) && run.spec.intent == Intent::Install) else {
             return Ok(Look::Waiting("no run of the intent Install".into()));
         };
         let status = run.status.clone().unwrap_or_default();
@@ -149,6 +163,17 @@ async fn nothing_doubled(scenario: &Scenario, workers: usize) -> Result<()> {
     ensure!(wrong.is_empty(), "done twice, or not well: {}", wrong.join(", "));
     let joined = seen::hosts_of(&runs, Intent::Join).len();
     ensure!(joined == workers, "{joined} Hosts were joined, and {workers} are wanted");
+    Ok(())
+}
+
+/// Nothing but its install was ever done to the machines of the cluster that stood before.
+async fn stands_as_it_was(scenario: &Scenario) -> Result<()> {
+    scenario.ready(STANDING, Duration::from_secs(60)).await?;
+    let runs = scenario.api::<PlaybookRun>().list(&ListParams::default()).await?;
+    let done = runs.iter().filter(|run| run.spec.cluster_name.as_deref() == Some(STANDING));
+    let others = done.filter(|run| seen::changes_machines(run) && run.spec.intent != Intent::Install);
+    let others: Vec<String> = others.map(ResourceExt::name_any).collect();
+    ensure!(others.is_empty(), "done to a cluster that stood: {}", others.join(", "));
     Ok(())
 }
 

@@ -17,8 +17,8 @@ const NAME: &str = "welcome";
 /// Who applies what an Addon brings.
 const ADDONS: &str = "clusterwright-addon";
 
-/// Lets a cluster have manifests.
-pub async fn wish(scenario: &Scenario, cluster: &mut Value) -> Result<()> {
+/// Lets clusters have manifests.
+pub async fn wish(scenario: &Scenario, clusters: &mut [&mut Value]) -> Result<()> {
     let brings = json!({
         "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": NAME, "namespace": "default"},
         "data": {"text": "hello"},
@@ -28,7 +28,9 @@ pub async fn wish(scenario: &Scenario, cluster: &mut Value) -> Result<()> {
         "data": {"welcome.yaml": brings.to_string()},
     });
     scenario.apply(&manifests).await?;
-    cluster["spec"]["addons"] = json!({"manifestsRef": {"name": NAME}});
+    for cluster in clusters {
+        cluster["spec"]["addons"] = json!({"manifestsRef": {"name": NAME}});
+    }
     Ok(())
 }
 

@@ -53,7 +53,7 @@ pub(super) fn lost(before: &Objects, now: &Objects) -> Vec<String> {
     before.iter().filter(|(name, uid)| now.get(*name) != Some(uid)).map(|(name, _)| name.clone()).collect()
 }
 
-fn changes_machines(run: &PlaybookRun) -> bool {
+pub(super) fn changes_machines(run: &PlaybookRun) -> bool {
     run.spec.intent.spec().effect != Effect::Looks
 }
 
