@@ -69,6 +69,19 @@ impl Bundle {
         Self::serve_directory(port, directory)
     }
 
+    /// Serves the lab's bundle at a port, with what each of these `wright bundle add` adds to it.
+    pub async fn extended(port: u16, additions: &[Vec<String>]) -> Result<Self> {
+        let directory = tempfile::tempdir()?;
+        link_all(&Cache::from_env().bundle(), directory.path())?;
+        let place = directory.path().display().to_string();
+        for addition in additions {
+            let arguments = ["wright", "bundle", "add"].into_iter().chain(addition.iter().map(String::as_str));
+            let added = wright::run(arguments.chain(["--bundle", &place]).map(Into::into)).await?;
+            ensure!(added == ExitCode::SUCCESS, "wright bundle add {addition:?} failed");
+        }
+        Self::serve_directory(port, directory)
+    }
+
     fn serve_directory(port: u16, directory: TempDir) -> Result<Self> {
         let index_sha256 = bundle::digest::of_file(&directory.path().join("index.json"))?;
         let key = format!("os/{}/{}/packages.asc", MACHINES_OS[0].0, lab::images::architecture());
@@ -86,6 +99,23 @@ impl Drop for Bundle {
     fn drop(&mut self) {
         self.server.abort();
     }
+}
+
+/// All files of a bundle as links in folders of their own, but for the index, which is a copy.
+fn link_all(from: &Path, to: &Path) -> Result<()> {
+    for entry in std::fs::read_dir(from).with_context(|| format!("failed to read {}", from.display()))? {
+        let entry = entry?;
+        let (source, copy) = (entry.path(), to.join(entry.file_name()));
+        if entry.file_name() == "index.json" {
+            std::fs::copy(source, copy)?;
+        } else if source.is_dir() {
+            std::fs::create_dir(&copy)?;
+            link_all(&source, &copy)?;
+        } else {
+            std::os::unix::fs::symlink(source, copy)?;
+        }
+    }
+    Ok(())
 }
 
 /// The sources that the lab's machines are made of, for apt to verify them by Debian's keys.

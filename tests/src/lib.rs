@@ -12,6 +12,7 @@ pub mod eventually;
 pub mod external_etcd;
 pub mod faults;
 pub mod helm;
+pub mod karmada;
 pub mod lifecycle;
 pub mod object_storage;
 pub mod objects;

@@ -5,7 +5,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, bail};
 use crds::playbook_run::RunPhase;
-use crds::{ClusterDeployment, EtcdBackup, EtcdRestore, Host, Machine, PlaybookRun, conditions, names};
+use crds::{
+    ClusterDeployment, EtcdBackup, EtcdRestore, Host, KarmadaDeployment, Machine, PlaybookRun, conditions, names,
+};
 use futures::FutureExt;
 use k8s_openapi::api::core::v1::{Namespace, Secret};
 use kube::api::{Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams};
@@ -215,6 +217,7 @@ impl Scenario {
         // The machines are gone, so nothing can be cleaned: the finalizers that wait for it are taken off by hand.
         eventually(&format!("namespace {} gone", self.name), Duration::from_secs(120), async || {
             self.strip::<ClusterDeployment>().await?;
+            self.strip::<KarmadaDeployment>().await?;
             self.strip::<Machine>().await?;
             self.strip::<Host>().await?;
             self.strip::<PlaybookRun>().await?;

@@ -26,7 +26,7 @@ const ACCOUNT: &str = "clusterwright-operator";
 const ERRANDS: &str = "rights";
 
 /// Rights that no request asks for, or only a rare fault needs: verb, resource, and why it is granted nevertheless.
-const EXCEPTIONS: [(&str, &str, &str); 16] = [
+const EXCEPTIONS: [(&str, &str, &str); 15] = [
     ("delete", "clusters", REBUILD),
     ("delete", "etcdbackups", SCHEDULES),
     ("patch", "etcdbackups", REMOVALS),
@@ -40,7 +40,6 @@ const EXCEPTIONS: [(&str, &str, &str); 16] = [
     ("update", "etcdbackups/finalizers", OWNERS),
     ("update", "etcdrestores/finalizers", OWNERS),
     ("update", "karmadadeployments/finalizers", PLANES),
-    ("update", "karmadadeployments/status", MACHINES),
     ("update", "machinesets/finalizers", OWNERS),
     ("update", "playbookruns/finalizers", OWNERS),
 ];
@@ -56,7 +55,6 @@ const REMOVALS: &str = "asked for when an EtcdBackup with `deletionPolicy: Delet
 const ADDONS: &str = "asked for before anything is applied to a cluster, and that of the errand does not answer";
 const PLANES: &str = "asked for once the host of a Karmada plane answers, and that of the errand does not: the test of Karmada's \
                       planes runs with these roles";
-const MACHINES: &str = "asked for by the lock of a Karmada plane on machines, and no test of the lab makes one";
 const OWNERS: &str = "asked for by the admission plugin OwnerReferencesPermissionEnforcement, which is on in the lab: without \
                       it, making what these own is refused, and this test fails by that";
 

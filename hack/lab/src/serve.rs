@@ -33,7 +33,7 @@ pub async fn run(args: ServeBundle) -> Result<()> {
     let listener = tokio::net::TcpListener::bind(args.listen)
         .await
         .with_context(|| format!("failed to listen on {}", args.listen))?;
-    axum::serve(listener, app).await.context("failed to serve the bundle").context("failed to serve the bundle")
+    axum::serve(listener, app).await.context("failed to serve the bundle")
 }
 
 /// The lab's own bundle, and the one for tests of upgrades, which may be built later.

@@ -23,6 +23,9 @@ use anyhow::{Context, Result, bail, ensure};
 use clap::{Args, FromArgMatches};
 use crds::{KarmadaDeployment, conditions};
 use e2e::api_server::{ApiServer, own_address};
+use e2e::karmada::definitions::stand_ins;
+use e2e::karmada::works::OURS;
+use e2e::karmada::{FORMER, VERSION};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{Namespace, Secret, Service};
 use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams};
@@ -40,9 +43,6 @@ use programs::Programs;
 /// Where the plane runs on the host. It is not the one that Karmada's own manifests have.
 const NAMESPACE: &str = "planes";
 const DEADLINE: Duration = Duration::from_secs(150);
-const VERSION: &str = "1.18.2";
-/// The version that a plane has before it is brought to [`VERSION`].
-const FORMER: &str = "1.17.5";
 
 /// The metadata cluster, which is the host, and an operator that leads there with one controller.
 struct World {
@@ -71,7 +71,7 @@ impl World {
             "apiVersion": "clusterwright.dev/v1alpha1", "kind": "KarmadaDeployment", "metadata": {"name": "k1"},
             "spec": {
                 "version": FORMER, "hostNamespace": NAMESPACE,
-                "crds": {"bundle": bundle::serve(vec![(FORMER, bundle::stand_ins()), (VERSION, bundle::stand_ins())]).await?},
+                "crds": {"bundle": bundle::serve(vec![(FORMER, stand_ins()), (VERSION, stand_ins())]).await?},
                 "apiServer": {
                     "serviceType": "NodePort", "loadBalancerApiserverIp": own_address()?.to_string(), "nodePort": port,
                 },
@@ -168,9 +168,6 @@ async fn look(world: &World) -> Result<()> {
     let time = jiff::Timestamp::now().to_string();
     world.patch(json!({"metadata": {"annotations": {"look": time}}})).await
 }
-
-/// What the operator has made.
-const OURS: &str = "app.kubernetes.io/managed-by=clusterwright";
 
 /// A port that Services of nodes may have, and that nobody has here.
 fn node_port() -> Result<u16> {

@@ -5,7 +5,6 @@ mod auto_join;
 mod container;
 mod estimators;
 mod failover;
-mod given;
 mod members;
 mod node;
 mod services;
@@ -19,6 +18,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use crds::{KarmadaDeployment, conditions};
 use e2e::api_server::{ApiServer, own_address};
+use e2e::karmada::given::Given;
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::{Api, Patch, PatchParams, PostParams};
 use kube::config::{KubeConfigOptions, Kubeconfig};
@@ -27,7 +27,6 @@ use serde_json::{Value, json};
 use tokio::time::sleep;
 
 use crate::{FORMER, NAMESPACE, VERSION, begin, bundle, node_port, rights};
-use given::Given;
 use node::Node;
 
 /// Two busy cores start nine programs in less.

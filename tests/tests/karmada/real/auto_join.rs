@@ -2,12 +2,12 @@
 
 use anyhow::{Result, ensure};
 use crds::Cluster;
+use e2e::karmada::works::api_of;
 use kube::api::{Api, Patch, PatchParams, PostParams};
 use serde_json::json;
 
 use super::World;
 use super::members::Member;
-use super::story::api_of;
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs Karmada's programs: make karmada"]

@@ -9,10 +9,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 
 use anyhow::{Context, Result, ensure};
+use e2e::karmada::given::Given;
 use k8s_openapi::api::core::v1::{Pod, PodSecurityContext, PodSpec};
 use kube::ResourceExt;
 
-use super::given::Given;
 use super::volumes::Volume;
 
 /// The only container of a Pod.

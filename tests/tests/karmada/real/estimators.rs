@@ -4,12 +4,13 @@
 use std::net::Ipv4Addr;
 
 use anyhow::{Context, Result, ensure};
+use e2e::karmada::works::objects;
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::api::{Api, DynamicObject, ListParams, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 
 use super::World;
-use super::members::{Member, join, objects};
+use super::members::{Member, join};
 use crate::NAMESPACE;
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,11 +1,12 @@
 //! A member that is tainted loses its workloads to another one, by Karmada's own failover.
 
 use anyhow::Result;
+use e2e::karmada::works::objects;
 use kube::api::PostParams;
 use serde_json::json;
 
 use super::World;
-use super::members::{Member, join, objects, wanted, web};
+use super::members::{Member, join, wanted, web};
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs Karmada's programs: make karmada"]

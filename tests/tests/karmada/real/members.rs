@@ -6,15 +6,15 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use e2e::api_server::ApiServer;
+use e2e::karmada::given::Given;
+use e2e::karmada::works::{objects, settings};
 use k8s_openapi::api::authentication::v1::TokenReview;
 use k8s_openapi::api::core::v1::{Secret, ServiceAccount};
-use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams};
-use kube::core::GroupVersionKind;
+use kube::api::{Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams};
 use kube::{Client, ResourceExt};
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
-use super::given::Given;
 use super::node::Node;
 use super::{CONTROLLERS, World};
 
@@ -79,11 +79,6 @@ impl Member {
         let deployment = self.api("apps", "Deployment").get_opt("web").await?;
         Ok(pods.is_empty() && deployment.is_none() && self.api("", "ConfigMap").get_opt("settings").await?.is_none())
     }
-}
-
-pub(super) fn objects(client: &Client, group: &str, version: &str, kind: &str) -> Api<DynamicObject> {
-    let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));
-    Api::namespaced_with(client.clone(), "default", &resource)
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -202,12 +197,6 @@ pub(super) fn web() -> Result<DynamicObject> {
 }
 
 /// What they are to have beside it.
-pub(super) fn settings() -> Result<DynamicObject> {
-    let settings =
-        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "settings"}, "data": {"a": "b"}});
-    Ok(serde_json::from_value(settings)?)
-}
-
 /// Takes a member out: these stay.
 async fn take_out(world: &World, policy: &str, stay: &[&str]) -> Result<()> {
     let mode = |name: &'static str| (name, if ["m3", "m4"].contains(&name) { "pull" } else { "push" });

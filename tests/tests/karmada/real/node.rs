@@ -9,11 +9,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::Result;
+use e2e::karmada::given::Given;
 use kube::{Api, Client};
 use tokio::time::sleep;
 
 use super::container::tail;
-use super::given::Given;
 use super::services::{Endpoints, Services};
 use kubelet::Kubelet;
 

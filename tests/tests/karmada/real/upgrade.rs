@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Result, ensure};
+use e2e::karmada::works::{bindings_are_converted, leaders_renew_their_leases, objects};
 use k8s_openapi::api::apps::v1::Deployment;
 use kube::ResourceExt;
 use kube::api::{Api, ListParams};
 use serde_json::json;
 
 use super::World;
-use super::members::{Member, a_change_reaches, join, objects, propagate, run_all};
-use super::story::{bindings_are_converted, leaders_renew_their_leases};
+use super::members::{Member, a_change_reaches, join, propagate, run_all};
 use crate::{FORMER, NAMESPACE, VERSION};
 
 #[tokio::test(flavor = "multi_thread")]

@@ -6,6 +6,7 @@ use std::sync::PoisonError;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
+use e2e::karmada::given::Given;
 use k8s_openapi::api::core::v1::{Pod, Service};
 use kube::api::{Api, ListParams, Patch, PatchParams};
 use kube::{Client, Config, ResourceExt};
@@ -13,7 +14,6 @@ use serde_json::Value;
 use tokio::net::TcpStream;
 
 use super::super::container::{Container, Start};
-use super::super::given::Given;
 use super::super::services::{Endpoint, Services};
 use super::super::status::{Process, status};
 use super::super::volumes::volumes;

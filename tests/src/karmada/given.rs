@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, ensure};
 use lab::cache::Cache;
 
-use crate::VERSION;
+use super::VERSION;
 
 /// The programs, by version.
 #[derive(Clone)]
@@ -24,6 +24,11 @@ impl Given {
         let wanted = own.directory.join(VERSION);
         ensure!(own.has(VERSION), "{} has no programs: `make karmada` says what it must hold", wanted.display());
         Ok(own)
+    }
+
+    /// Where they are: a folder for each version.
+    pub fn directory(&self) -> &Path {
+        &self.directory
     }
 
     /// Whether those of a version are given.

@@ -1,0 +1,231 @@
+//! A Karmada plane on machines, without Kubernetes under it: from one machine to three, to the next minor, and without
+//! the machine that was its first; then all of them are given back. The programs are Karmada's own where they are given
+//! (`make karmada`). Where they are not, stand-ins show units, ports, certificates and order, and nothing of Karmada.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use crds::karmada_deployment::KarmadaDeploymentStatus;
+use crds::{Host, KarmadaDeployment, Machine, conditions, names};
+use e2e::eventually::{Look, eventually};
+use e2e::karmada::on_machines::OnMachines;
+use e2e::karmada::works::{
+    bindings_are_converted, every_api_is_available, leaders_renew_their_leases, objects, policies_pass_the_webhooks,
+    settings,
+};
+use e2e::lifecycle::stage::{host_of, is_available};
+use e2e::lifecycle::whole::list_members;
+use e2e::lifecycle::writer::Writer;
+use e2e::objects::VERSION as KUBERNETES;
+use e2e::scenario::{Scenario, scenario};
+use kube::ResourceExt;
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
+use lab::machines;
+use serde_json::{Value, json};
+use tokio::task::block_in_place;
+
+/// Which of the machines serves it.
+const ADDRESS: &str = "172.30.0.240";
+const NAME: &str = "k2";
+const READY: Duration = Duration::from_secs(420);
+const GONE: Duration = Duration::from_secs(180);
+/// Services of a machine: nine components, and the balancer before those of them that the API server asks.
+const UNITS: usize = 10;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_plane_grows_is_upgraded_loses_its_first_machine_and_gives_all_of_them_back() {
+    scenario("plane", async |scenario: &Scenario| {
+        let programs = OnMachines::serve(7084).await?;
+        scenario.say(match programs.are_karmadas {
+            true => "the programs are Karmada's own",
+            false => "Karmada's programs are stood in for: nothing is proved of what they do",
+        });
+        let machines = scenario.machines(&["a", "b", "c", "d"]).await?;
+        let mut story = Story { scenario, programs: &programs, machines, wish: wish(&programs) };
+        story.begins_on_one_machine().await?;
+        story.grows_to_three().await?;
+        story.comes_to_the_next_minor().await?;
+        story.loses_its_first_machine().await?;
+        story.gives_its_machines_back().await
+    })
+    .await;
+}
+
+fn wish(programs: &OnMachines) -> Value {
+    let bundle = json!({"url": programs.bundle.url, "indexSHA256": programs.bundle.index_sha256});
+    let kubernetes = json!({"version": KUBERNETES});
+    json!({
+        "apiVersion": "clusterwright.dev/v1alpha1", "kind": "KarmadaDeployment",
+        "metadata": {"namespace": "plane", "name": NAME},
+        "spec": {
+            "version": programs.versions[0], "mode": "Binary",
+            "binary": {
+                // The others come when the first one is to be the first.
+                "controlPlane": {"replicas": 1, "hosts": ["plane-a"]},
+                "endpoint": {"host": ADDRESS, "provider": "Keepalived"},
+                "artifacts": bundle,
+            },
+            "crds": {"bundle": bundle},
+            "apiServer": kubernetes, "kubeControllerManager": kubernetes,
+            "search": {}, "descheduler": {}, "metricsAdapter": {},
+        },
+    })
+}
+
+struct Story<'a> {
+    scenario: &'a Scenario,
+    programs: &'a OnMachines,
+    machines: Vec<machines::Machine>,
+    wish: Value,
+}
+
+impl Story<'_> {
+    async fn begins_on_one_machine(&self) -> Result<()> {
+        self.scenario.apply(&self.wish).await?;
+        self.ready(1).await?;
+        self.stands_on(&[0]).await?;
+        self.works().await
+    }
+
+    async fn grows_to_three(&mut self) -> Result<()> {
+        let writer = Writer::to(self.scenario, NAME).await?;
+        self.wish["spec"]["binary"]["controlPlane"] = json!({"replicas": 3});
+        self.scenario.apply(&self.wish).await?;
+        self.ready(3).await?;
+        self.told(&writer, "three machines");
+        Ok(())
+    }
+
+    async fn comes_to_the_next_minor(&mut self) -> Result<()> {
+        // Each part on each machine in its turn takes minutes: of stand-ins they would show little.
+        let Some(version) = self.programs.versions.get(1).filter(|_| self.programs.are_karmadas) else {
+            self.scenario.say("it stays at its version: Karmada's programs of another one are not given");
+            return Ok(());
+        };
+        let writer = Writer::to(self.scenario, NAME).await?;
+        self.wish["spec"]["version"] = json!(version);
+        self.scenario.apply(&self.wish).await?;
+        let status = self.ready(3).await?;
+        ensure!(status.version.as_deref() == Some(*version), "it has {:?}", status.version);
+        self.told(&writer, version);
+        self.works().await
+    }
+
+    async fn loses_its_first_machine(&self) -> Result<()> {
+        let first = self.members().await?.into_iter().find(|machine| host_of(machine) == Some("plane-a"));
+        let first = first.context("no Machine is on plane-a")?;
+        let writer = Writer::to(self.scenario, NAME).await?;
+        self.scenario.say("plane-a loses its power");
+        block_in_place(|| self.machines[0].kill())?;
+        let machines = self.scenario.api::<Machine>();
+        machines.delete(&first.name_any(), &DeleteParams::default()).await?;
+        let generation = machines.get(&first.name_any()).await?.metadata.generation.unwrap_or_default();
+        let word = json!({"metadata": {"annotations": {names::annotation::FORCE_REMOVE: generation.to_string()}}});
+        machines.patch(&first.name_any(), &PatchParams::default(), &Patch::Merge(&word)).await?;
+        eventually("another machine in its place", READY, async || {
+            let members = self.members().await?;
+            let names: Vec<&str> = members.iter().filter_map(host_of).collect();
+            let is_replaced = names.len() == 3 && !names.contains(&"plane-a");
+            Ok(if is_replaced { Look::Done(()) } else { Look::Waiting(names.join(", ")) })
+        })
+        .await?;
+        self.ready(3).await?;
+        self.told(&writer, "another machine in place of the first");
+        self.stands_on(&[1, 2, 3]).await?;
+        let members = self.scenario.ssh(&self.machines[1], &list_members()).await?;
+        ensure!(members.matches("started").count() == 3, "three members of etcd are started: {members}");
+        self.works().await
+    }
+
+    async fn gives_its_machines_back(&self) -> Result<()> {
+        let planes = self.scenario.api::<KarmadaDeployment>();
+        planes.delete(NAME, &DeleteParams::default()).await?;
+        eventually("the plane is gone", GONE, async || {
+            Ok(match planes.get_opt(NAME).await? {
+                None => Look::Done(()),
+                Some(plane) => Look::Waiting(plane.status.and_then(|status| status.message).unwrap_or_default()),
+            })
+        })
+        .await?;
+        eventually("Hosts Available", GONE, async || {
+            let hosts = self.scenario.api::<Host>().list(&ListParams::default()).await?;
+            let free: Vec<String> = hosts.iter().filter(|host| is_available(host)).map(ResourceExt::name_any).collect();
+            let are_all = ["plane-b", "plane-c", "plane-d"].iter().all(|name| free.iter().any(|host| host == name));
+            Ok(if are_all { Look::Done(()) } else { Look::Waiting(free.join(", ")) })
+        })
+        .await?;
+        for machine in &self.machines[1..] {
+            let left = "ls -d /etc/karmada /var/lib/karmada /opt/clusterwright/karmada /var/lib/etcd/* \
+                        /etc/systemd/system/clusterwright-karmada-* 2>/dev/null || true";
+            let left = self.scenario.ssh(machine, left).await?;
+            ensure!(left.is_empty(), "{} has {left}", machine.name());
+        }
+        Ok(())
+    }
+
+    /// Waits until all of it is as it is wished, on so many machines.
+    async fn ready(&self, machines: usize) -> Result<KarmadaDeploymentStatus> {
+        let planes = self.scenario.api::<KarmadaDeployment>();
+        let mut last = String::new();
+        eventually(&format!("{NAME} Ready on {machines} machines"), READY, async || {
+            let plane = planes.get(NAME).await?;
+            let status = plane.status.unwrap_or_default();
+            let message = status.message.clone().unwrap_or_default();
+            if message != last {
+                self.scenario.say(&format!("{NAME}: {message}"));
+                last.clone_from(&message);
+            }
+            let is = |condition: &str| conditions::is_true(&status.conditions, condition);
+            let is_current = status.observed_generation == plane.metadata.generation;
+            let is_there = is_current && is(names::condition::READY) && is(names::condition::UP_TO_DATE);
+            let count = self.members().await?.len();
+            Ok(match is_there && count == machines {
+                true => Look::Done(status),
+                false => Look::Waiting(format!("{count} machines; {:?}", status.conditions)),
+            })
+        })
+        .await
+    }
+
+    async fn members(&self) -> Result<Vec<Machine>> {
+        let all = self.scenario.api::<Machine>().list(&ListParams::default()).await?;
+        Ok(all.into_iter().filter(|machine| machine.spec.cluster_name == NAME).collect())
+    }
+
+    fn told(&self, writer: &Writer, what: &str) {
+        self.scenario.say(&format!("{what}; {}", writer.written().told()));
+    }
+
+    /// Each of these machines has every service, and keys that only it reads.
+    async fn stands_on(&self, machines: &[usize]) -> Result<()> {
+        for machine in machines.iter().map(|at| &self.machines[*at]) {
+            let units = "systemctl list-units --plain --no-legend --state=active 'clusterwright-karmada-*'";
+            let units = self.scenario.ssh(machine, units).await?;
+            ensure!(units.lines().count() == UNITS, "{} runs {units}", machine.name());
+            let open = self.scenario.ssh(machine, "find /etc/karmada/pki -type f -perm /o=rwx").await?;
+            ensure!(open.is_empty(), "anybody on {} reads {open}", machine.name());
+        }
+        Ok(())
+    }
+
+    /// Its APIs are served at its endpoint; and, where the programs are Karmada's, they do what a plane is for.
+    async fn works(&self) -> Result<()> {
+        let plane = self.scenario.cluster_client(NAME).await?;
+        every_api_is_available(&plane).await?;
+        if !self.programs.are_karmadas {
+            return Ok(());
+        }
+        let (policies, maps) = (
+            objects(&plane, "policy.karmada.io", "v1alpha1", "PropagationPolicy"),
+            objects(&plane, "", "v1", "ConfigMap"),
+        );
+        policies_pass_the_webhooks(&plane).await?;
+        maps.create(&PostParams::default(), &settings()?).await?;
+        bindings_are_converted(&plane).await?;
+        leaders_renew_their_leases(&plane).await?;
+        for api in [policies, maps] {
+            api.delete("settings", &DeleteParams::default()).await?;
+        }
+        Ok(())
+    }
+}
