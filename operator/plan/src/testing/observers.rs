@@ -153,10 +153,9 @@ impl World {
 
     fn reconcile_hosts(&mut self) {
         let hosts: Vec<Arc<Host>> = self.hosts.iter().cloned().map(Arc::new).collect();
+        let mut runs = shared(&self.runs);
         for index in 0..self.hosts.len() {
-            let probes = self.runs.iter().filter(|run| host::is_probe(run));
-            let probes: Vec<Arc<PlaybookRun>> = probes.cloned().map(Arc::new).collect();
-            let runs: Vec<Arc<PlaybookRun>> = self.runs.iter().cloned().map(Arc::new).collect();
+            let probes: Vec<Arc<PlaybookRun>> = runs.iter().filter(|run| host::is_probe(run)).cloned().collect();
             let plan = host::host(&host::HostObserved {
                 host: &self.hosts[index],
                 now: self.now,
@@ -168,7 +167,15 @@ impl World {
                 holder_is_gone: false,
             });
             self.hosts[index].status = Some(plan.status);
-            plan.actions.into_iter().for_each(|action| self.apply_to_host(action));
+            // The next one is to see what was made for this one.
+            if !plan.actions.is_empty() {
+                plan.actions.into_iter().for_each(|action| self.apply_to_host(action));
+                runs = shared(&self.runs);
+            }
         }
     }
+}
+
+fn shared(runs: &[PlaybookRun]) -> Vec<Arc<PlaybookRun>> {
+    runs.iter().cloned().map(Arc::new).collect()
 }

@@ -1,17 +1,22 @@
 //! What the schema admits and what it refuses: the schema as JSON Schema, and its rules as CEL. The API server has
 //! functions that the interpreter here lacks; rules with them are left to it.
 
+use std::sync::LazyLock;
+
 use cel::{Context, Program, Value as Cel};
+use jsonschema::Validator;
 use serde_json::{Map, Value, json};
 
 use crate::cluster_addon::checks::cel_of;
 
-fn schema() -> Value {
+/// That of the kind, and what checks an object by it. Made once: each takes longer than a test.
+static SCHEMA: LazyLock<Value> = LazyLock::new(|| {
     let mut definitions = crds::manifests::all().into_iter();
     let definition = definitions.find(|definition| definition.spec.names.kind == "KarmadaDeployment").unwrap();
     let definition = serde_json::to_value(definition).unwrap();
     definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"].clone()
-}
+});
+static VALIDATOR: LazyLock<Validator> = LazyLock::new(|| jsonschema::validator_for(&SCHEMA).unwrap());
 
 /// Puts the defaults in, as the API server does.
 fn complete(schema: &Value, value: &mut Value) {
@@ -70,17 +75,15 @@ fn object(spec: &str) -> Value {
         "apiVersion": "clusterwright.dev/v1alpha1", "kind": "KarmadaDeployment", "metadata": { "name": "k1" },
         "spec": spec,
     });
-    complete(&schema(), &mut object);
+    complete(&SCHEMA, &mut object);
     object
 }
 
 /// All that is wrong with an object.
 fn wrong(object: &Value, old: Option<&Value>) -> Vec<String> {
-    let schema = schema();
-    let validator = jsonschema::validator_for(&schema).unwrap();
     let mut found: Vec<String> =
-        validator.iter_errors(object).map(|error| format!("{}: {error}", error.instance_path())).collect();
-    broken(&schema, object, old, &mut found);
+        VALIDATOR.iter_errors(object).map(|error| format!("{}: {error}", error.instance_path())).collect();
+    broken(&SCHEMA, object, old, &mut found);
     found
 }
 
@@ -297,12 +300,11 @@ fn a_backup_to_begin_with_is_named_when_a_plane_is_made_and_never_after() {
 fn every_flag_of_ours_is_refused_in_extra_args() {
     use super::super::Component;
     let world = super::world::settled("estimator: {}, descheduler: {}, search: {}, metricsAdapter: {}");
-    let schema = schema();
     for component in Component::ALL {
         let kind = if component == Component::Etcd { "StatefulSet" } else { "Deployment" };
         let live = world.find(super::super::Place::Host, kind, &format!("k1-{}", component.suffix())).unwrap();
         let command = live["spec"]["template"]["spec"]["containers"][0]["command"].as_array().unwrap().clone();
-        let settings = component.field().split('.').fold(&schema["properties"]["spec"], |schema, field| {
+        let settings = component.field().split('.').fold(&SCHEMA["properties"]["spec"], |schema, field| {
             let inner = &schema["properties"][field];
             assert!(inner.is_object(), "{field}");
             inner

@@ -30,11 +30,11 @@ impl Api {
     }
 
     fn at(&self, wanted: &Value) -> Option<usize> {
-        let key = |live: &Value| {
-            let metadata = &live["metadata"];
-            (live["kind"].clone(), metadata["namespace"].clone(), metadata["name"].clone())
-        };
-        self.objects.iter().position(|live| key(live) == key(wanted))
+        fn key(object: &Value) -> [&Value; 3] {
+            [&object["kind"], &object["metadata"]["namespace"], &object["metadata"]["name"]]
+        }
+        let wanted = key(wanted);
+        self.objects.iter().position(|live| key(live) == wanted)
     }
 
     fn state(&self, wanted: &Value) -> State {
