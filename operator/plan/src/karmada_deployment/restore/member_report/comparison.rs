@@ -35,7 +35,7 @@ pub(super) fn is_same(live: &Value, wanted: &Value) -> bool {
     let compare = if COMPLETED.contains(&kind) || is_token { has } else { equals };
     let (mut live, mut wanted) = (live.clone(), wanted.clone());
     if wanted["metadata"]["labels"][RETAINS_REPLICAS] == "true" {
-        [&mut live, &mut wanted].map(|object| object["spec"]["replicas"].take());
+        wanted["spec"]["replicas"] = live["spec"]["replicas"].clone();
     }
     let added = ["labels", "annotations"];
     let is_added = |field: &&str| has(&live["metadata"][*field], &wanted["metadata"][*field]);
