@@ -5,6 +5,7 @@
 mod bundle;
 mod clusters;
 mod estimators;
+mod executor;
 mod host;
 mod karmada;
 mod members;

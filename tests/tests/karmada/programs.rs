@@ -113,9 +113,12 @@ impl Programs {
         let text = String::from_utf8(secret.get("kubeconfig").context("no kubeconfig")?.0.clone())?;
         let options = KubeConfigOptions::default();
         let config = Config::from_custom_kubeconfig(Kubeconfig::from_yaml(&text)?, &options).await?;
-        let client = Client::try_from(config)?;
+        // A kubelet asks whether it is ready, and says nothing of who it is.
+        let mut kubelet = Config::new(config.cluster_url.clone());
+        kubelet.accept_invalid_certs = true;
+        let (kubelet, client) = (Client::try_from(kubelet)?, Client::try_from(config)?);
         let until = Instant::now() + DEADLINE;
-        while let Err(error) = client.request_text(http::Request::get("/readyz").body(Vec::new())?).await {
+        while let Err(error) = kubelet.request_text(http::Request::get("/readyz").body(Vec::new())?).await {
             ensure!(Instant::now() < until, "the plane does not answer: {error:?}\n{}", self.log("kube-apiserver"));
             sleep(Duration::from_millis(200)).await;
         }
@@ -151,7 +154,7 @@ impl Programs {
             "save".to_owned(),
             self.snapshot_file().display().to_string(),
         ];
-        self.run("etcdctl", &arguments)
+        run_etcd("etcdctl", &arguments)
     }
 
     fn snapshot_file(&self) -> PathBuf {
@@ -170,7 +173,7 @@ impl Programs {
             _ if argument == "/restore/snapshot.db" => self.snapshot_file().display().to_string(),
             _ => argument,
         });
-        self.run("etcdutl", &arguments.collect::<Vec<_>>())
+        run_etcd("etcdutl", &arguments.collect::<Vec<_>>())
     }
 
     /// Ends all of it, and removes etcd's data: another plane has this place.
@@ -194,15 +197,6 @@ impl Programs {
             }
             *running != program
         });
-    }
-
-    fn run(&self, program: &str, arguments: &[String]) -> Result<()> {
-        let path = lab::programs::Programs::from_env(&Cache::from_env()).find("etcd")?.with_file_name(program);
-        let output = Command::new(&path).args(arguments).current_dir(self.0.directory.path()).output();
-        let output = output.with_context(|| format!("failed to start {}", path.display()))?;
-        let said = [output.stdout, output.stderr].map(|said| String::from_utf8_lossy(&said).into_owned()).concat();
-        ensure!(output.status.success(), "{program} {arguments:?}: {said}");
-        Ok(())
     }
 
     fn runs(&self, program: &str) -> bool {
@@ -249,8 +243,18 @@ fn path_of(key: &str) -> PathBuf {
     }
 }
 
+/// Runs one of etcd's programs for administrators to its end; an error has what it printed.
+pub fn run_etcd(program: &str, arguments: &[String]) -> Result<()> {
+    let path = lab::programs::Programs::from_env(&Cache::from_env()).find("etcd")?.with_file_name(program);
+    let output = Command::new(&path).args(arguments).output();
+    let output = output.with_context(|| format!("failed to start {}", path.display()))?;
+    let said = [output.stdout, output.stderr].map(|said| String::from_utf8_lossy(&said).into_owned()).concat();
+    ensure!(output.status.success(), "{program} {arguments:?}: {said}");
+    Ok(())
+}
+
 /// The arguments of the program of a workload.
-fn command(workload: &Value) -> Result<Vec<String>> {
+pub fn command(workload: &Value) -> Result<Vec<String>> {
     let command = workload["spec"]["template"]["spec"]["containers"][0]["command"].as_array();
     let command = command.context("it has no command")?.iter().skip(1);
     Ok(command.filter_map(|argument| argument.as_str().map(str::to_owned)).collect())

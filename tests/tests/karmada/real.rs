@@ -6,8 +6,11 @@ mod container;
 mod estimators;
 mod failover;
 mod members;
+mod migration;
+mod moved;
 mod node;
 mod services;
+mod snapshot;
 mod status;
 mod story;
 mod upgrade;
@@ -43,7 +46,11 @@ struct World {
     node: Node,
     /// The second number of its Pods' addresses.
     net: u8,
-    _server: ApiServer,
+    /// The KarmadaDeployment.
+    name: &'static str,
+    /// Where its Pods are.
+    namespace: &'static str,
+    server: ApiServer,
 }
 
 impl World {
@@ -60,7 +67,7 @@ impl World {
         let server = ApiServer::shared().await?;
         let client = server.client();
         begin(&server).await?;
-        rights::bind(&client).await?;
+        rights::bind(&client, NAMESPACE).await?;
         server.run_controllers(CONTROLLERS)?;
         let net = u8::try_from(16 + std::process::id() % 200)?;
         let node = Node::start(client.clone(), NAMESPACE, given, net, Vec::new())?;
@@ -76,9 +83,16 @@ impl World {
                 "search": {}, "descheduler": {}, "metricsAdapter": {},
             },
         });
-        let world = Self { client, node, net, _server: server };
+        let world = Self { client, node, net, name: "k1", namespace: NAMESPACE, server };
         world.planes().create(&PostParams::default(), &serde_json::from_value(plane)?).await?;
         Ok(world)
+    }
+
+    /// The same host, with nodes for another plane in a namespace of its own; `net` is not that of anyone else.
+    async fn beside(&self, name: &'static str, namespace: &'static str, net: u8) -> Result<Self> {
+        rights::bind(&self.client, namespace).await?;
+        let node = Node::start(self.client.clone(), namespace, Given::from_env()?, net, Vec::new())?;
+        Ok(Self { client: self.client.clone(), node, net, name, namespace, server: ApiServer::shared().await? })
     }
 
     fn planes(&self) -> Api<KarmadaDeployment> {
@@ -87,13 +101,13 @@ impl World {
 
     /// Merges a patch into the KarmadaDeployment.
     async fn patch(&self, patch: Value) -> Result<()> {
-        self.planes().patch("k1", &PatchParams::default(), &Patch::Merge(&patch)).await?;
+        self.planes().patch(self.name, &PatchParams::default(), &Patch::Merge(&patch)).await?;
         Ok(())
     }
 
     /// Whether it is ready, and the sentence that it shows.
     async fn shown(&self) -> Result<(bool, String)> {
-        let status = self.planes().get("k1").await?.status.unwrap_or_default();
+        let status = self.planes().get(self.name).await?.status.unwrap_or_default();
         Ok((conditions::is_true(&status.conditions, "Ready"), status.message.unwrap_or_default()))
     }
 
@@ -121,13 +135,13 @@ impl World {
 
     /// The members that its status has.
     async fn members(&self) -> Result<Vec<String>> {
-        let status = self.planes().get("k1").await?.status.unwrap_or_default();
+        let status = self.planes().get(self.name).await?.status.unwrap_or_default();
         Ok(status.members.into_iter().map(|member| member.name).collect())
     }
 
     /// How many members are reached.
     async fn joined(&self) -> Result<i32> {
-        let status = self.planes().get("k1").await?.status.unwrap_or_default();
+        let status = self.planes().get(self.name).await?.status.unwrap_or_default();
         Ok(status.member_counts.map_or(0, |counts| counts.ready))
     }
 
@@ -138,7 +152,7 @@ impl World {
     /// The plane, as its administrator reaches it.
     async fn plane(&self) -> Result<Client> {
         let secrets: Api<Secret> = Api::namespaced(self.client.clone(), "fleet");
-        let secret = secrets.get("k1-kubeconfig").await?.data.context("it has no data")?;
+        let secret = secrets.get(&format!("{}-kubeconfig", self.name)).await?.data.context("it has no data")?;
         let text = String::from_utf8(secret.get("kubeconfig").context("no kubeconfig")?.0.clone())?;
         let options = KubeConfigOptions::default();
         let config = Config::from_custom_kubeconfig(Kubeconfig::from_yaml(&text)?, &options).await?;

@@ -1,30 +1,23 @@
 //! A plane begins with the snapshot of another one, as far as that goes without Karmada's programs: etcd, its API
-//! server and `etcdutl` are real, and run as the operator says. What the executor would have done is done by hand: the
-//! snapshot is there, and so are the keys.
+//! server and `etcdutl` are real, and run as the operator says. What the executor would have done is done by hand.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use anyhow::{Context, Result, ensure};
-use crds::backup::{FetchedBackup, FetchedPlane, KeysFetched, SNAPSHOT_KEY};
 use crds::karmada_deployment::KarmadaRestoredFrom;
-use crds::names::label;
 use crds::{Cluster, KarmadaDeployment};
+use e2e::api_server::ApiServer;
 use jiff::Timestamp;
-use k8s_openapi::ByteString;
 use k8s_openapi::api::apps::v1::Deployment;
-use k8s_openapi::api::batch::v1::Job;
-use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret, ServiceAccount};
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::ResourceExt;
-use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams};
-use kube::core::GroupVersionKind;
+use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 
-use crate::{NAMESPACE, World, rights};
+use crate::{NAMESPACE, World, executor, rights};
 
 /// Somebody who may do everything in the plane, and is no administrator of it.
 const AGENT: &str = "system:karmada:agent:m1";
-const LOCATION: &str = "_karmada/k1/u/1";
 const BUMP: u64 = 1_000_000_000;
 
 fn typed<K: serde::de::DeserializeOwned>(value: Value) -> Result<K> {
@@ -64,41 +57,13 @@ async fn fill(world: &World) -> Result<()> {
     Ok(())
 }
 
-/// The storage, and what the spec refers to. Nobody reaches it.
-async fn store(world: &World) -> Result<()> {
-    let secrets: Api<Secret> = Api::namespaced(world.client.clone(), "fleet");
-    for (name, data) in [
-        ("s3", json!({"accessKeyID": "id", "secretAccessKey": "key"})),
-        ("age", json!({"identity": "AGE-SECRET-KEY-1"})),
-    ] {
-        let secret = json!({"metadata": {"name": name}, "stringData": data});
-        secrets.create(&PostParams::default(), &typed(secret)?).await?;
-    }
-    let kind = GroupVersionKind::gvk("clusterwright.dev", "v1alpha1", "BackupStorage");
-    let storages: Api<DynamicObject> =
-        Api::namespaced_with(world.client.clone(), "fleet", &ApiResource::from_gvk(&kind));
-    let s3 = json!({"endpoint": "https://s3.example.com", "bucket": "planes", "region": "r", "credentialsRef": {"name": "s3"}});
-    let storage = json!({
-        "apiVersion": "clusterwright.dev/v1alpha1", "kind": "BackupStorage", "metadata": {"name": "bucket"}, "spec": {"s3": s3},
-    });
-    storages.create(&PostParams::default(), &typed(storage)?).await?;
-    let now = "2026-11-28T00:00:00Z";
-    let reachable =
-        json!({"type": "Reachable", "status": "True", "reason": "Answers", "message": "", "lastTransitionTime": now});
-    let status = json!({"status": {"conditions": [reachable]}});
-    storages.patch_status("bucket", &PatchParams::default(), &Patch::Merge(&status)).await?;
-    Ok(())
-}
-
 /// The former plane goes, and its place is another one's, which begins with its backup.
 async fn make_anew(world: &World, spec: &Value) -> Result<()> {
     world.planes().delete("k1", &DeleteParams::default()).await?;
     world.until("gone", async |world| Ok(world.planes().get_opt("k1").await?.is_none())).await?;
     world.programs.forget()?;
     let mut spec = spec.clone();
-    spec["restoreFrom"] = json!({
-        "source": {"stored": {"storageRef": {"name": "bucket"}, "location": LOCATION}}, "identityRef": {"name": "age"},
-    });
+    spec["restoreFrom"] = executor::restore_from();
     let plane = json!({
         "apiVersion": "clusterwright.dev/v1alpha1", "kind": "KarmadaDeployment", "metadata": {"name": "k1"}, "spec": spec,
     });
@@ -106,61 +71,11 @@ async fn make_anew(world: &World, spec: &Value) -> Result<()> {
     Ok(())
 }
 
-/// The Job that fetches keys has written these, and says which backup it was.
-async fn fetch(world: &World, former: &KarmadaDeployment, mut keys: BTreeMap<String, ByteString>) -> Result<()> {
-    let jobs: Api<Job> = Api::namespaced(world.client.clone(), "fleet");
-    let listed = async || anyhow::Ok(jobs.list(&ListParams::default().labels(label::RESTORE_FROM)).await?.items);
-    world.until("fetching", async |_| Ok(!listed().await?.is_empty())).await?;
-    let job = listed().await?.pop().context("no Job")?;
-    keys.insert(SNAPSHOT_KEY.to_owned(), ByteString(vec![7; 16]));
-    let secrets: Api<Secret> = Api::namespaced(world.client.clone(), "fleet");
-    let patch = json!({"data": keys});
-    secrets.patch("k1-fetched-keys", &PatchParams::default(), &Patch::Merge(&patch)).await?;
-    let plane = FetchedPlane {
-        name: "k1".into(),
-        uid: former.uid().context("no UID")?,
-        version: former.status.as_ref().and_then(|status| status.version.clone()),
-        endpoint: former.status.as_ref().and_then(|status| status.endpoint.clone()),
-    };
-    let fetched = FetchedBackup {
-        backup: "nightly".into(),
-        cluster: String::new(),
-        cluster_uid: String::new(),
-        plane: Some(plane),
-        location: LOCATION.into(),
-        taken_at: typed(json!("2026-11-27T03:00:00Z"))?,
-        revision: 77,
-        size: 9,
-        sha256: "a0".into(),
-        etcd_version: "3.6.0".into(),
-        kubernetes_version: None,
-        pod_cidr: String::new(),
-        service_cidr: String::new(),
-        dns_domain: "cluster.local".into(),
-    };
-    ends(world, &job, &KeysFetched { backup: Some(fetched), ..KeysFetched::default() }).await
-}
-
-/// Its Pod ends with this message.
-async fn ends(world: &World, job: &Job, said: &KeysFetched) -> Result<()> {
-    let accounts: Api<ServiceAccount> = Api::namespaced(world.client.clone(), "fleet");
-    // Whoever makes them where controllers run may have made it.
-    let _ = accounts.create(&PostParams::default(), &typed(json!({"metadata": {"name": "default"}}))?).await;
-    let pods: Api<Pod> = Api::namespaced(world.client.clone(), "fleet");
-    let owner = json!({
-        "apiVersion": "batch/v1", "kind": "Job", "name": job.name_any(), "uid": job.uid(), "controller": true,
-    });
-    let pod = json!({
-        "metadata": {"name": "fetched", "labels": {label::RESTORE_FROM: "k1"}, "ownerReferences": [owner]},
-        "spec": {"automountServiceAccountToken": false, "containers": [{"name": "executor", "image": "x"}]},
-    });
-    pods.create(&PostParams::default(), &typed(pod)?).await?;
-    let state = json!({"terminated": {"exitCode": 0, "message": serde_json::to_string(said)?}});
-    let status = json!({
-        "name": "executor", "image": "x", "imageID": "", "ready": false, "restartCount": 0, "state": state,
-    });
-    let patch = json!({"status": {"phase": "Succeeded", "containerStatuses": [status]}});
-    pods.patch_status("fetched", &PatchParams::default(), &Patch::Merge(&patch)).await?;
+/// Runs the command of the message that asks for it.
+pub fn approve(server: &ApiServer, message: &str) -> Result<()> {
+    let command = message.split_once("kubectl ").and_then(|(_, rest)| rest.split_once(". What would become"));
+    let (command, _) = command.with_context(|| format!("no command: {message}"))?;
+    server.kubectl(&command.split(' ').collect::<Vec<_>>())?;
     Ok(())
 }
 
@@ -180,7 +95,7 @@ async fn acting(world: &World) -> Result<Vec<String>> {
 async fn a_plane_begins_with_the_snapshot_of_another_one_and_nobody_acts_or_is_let_in_before_it_is_approved()
 -> Result<()> {
     let world = Arc::new(World::start().await?);
-    rights::bind(&world.client).await?;
+    rights::bind(&world.client, NAMESPACE).await?;
     let since = Timestamp::now();
     world.until("ready", World::is_ready).await?;
     fill(&world).await?;
@@ -191,7 +106,7 @@ async fn a_plane_begins_with_the_snapshot_of_another_one_and_nobody_acts_or_is_l
     let secrets: Api<Secret> = Api::namespaced(world.client.clone(), "fleet");
     let keys = secrets.get("k1-pki").await?.data.context("no keys")?;
 
-    store(&world).await?;
+    executor::store(&world.client).await?;
     make_anew(&world, &serde_json::to_value(&former.spec)?).await?;
     // With the former one its Cluster and its Secrets go, once somebody collects garbage.
     let clusters: Api<Cluster> = Api::namespaced(world.client.clone(), "fleet");
@@ -199,7 +114,7 @@ async fn a_plane_begins_with_the_snapshot_of_another_one_and_nobody_acts_or_is_l
     for name in ["k1-pki", "k1-certificates", "k1-kubeconfig"] {
         secrets.delete(name, &DeleteParams::default()).await?;
     }
-    fetch(&world, &former, keys).await?;
+    executor::fetch_keys(&world.client, "k1", &former, keys).await?;
     let asking = async |world: &World| Ok(world.shown().await?.1.contains("clusterwright.dev/approve="));
     let said = world.until("asking", asking).await?;
     ensure!(said.iter().any(|message| message.contains("members of etcd have their data")), "{said:?}");
@@ -214,9 +129,7 @@ async fn a_plane_begins_with_the_snapshot_of_another_one_and_nobody_acts_or_is_l
 
     let (_, message) = world.shown().await?;
     println!("{message}");
-    let command = message.split_once("kubectl ").and_then(|(_, rest)| rest.split_once(". What would become"));
-    let (command, _) = command.with_context(|| format!("no command: {message}"))?;
-    world.server.kubectl(&command.split(' ').collect::<Vec<_>>())?;
+    approve(&world.server, &message)?;
     world.until("restored", async |world| Ok(record(world).await?.is_some_and(|record| record.step.is_none()))).await?;
     world.until("ready again", World::is_ready).await?;
     ensure!(identity(&world).await?.0 == uid && asks(&world).await? == 200, "it is not as it was");

@@ -43,12 +43,12 @@ fn is_binding(object: &Value) -> bool {
     object["kind"] == "RoleBinding" && object["metadata"]["name"] == ROLE
 }
 
-/// Makes the namespace of the plane, and binds the role there as the component does in its own.
-pub async fn bind(client: &Client) -> Result<()> {
-    make_namespace(client, NAMESPACE).await?;
+/// Makes a namespace for a plane, and binds the role there as the component does in its own.
+pub async fn bind(client: &Client, namespace: &str) -> Result<()> {
+    make_namespace(client, namespace).await?;
     let shipped = kustomized(&["karmada"])?;
     let mut binding = shipped.values().find(|object| is_binding(object)).context("no binding is shipped")?.clone();
-    binding["metadata"]["namespace"] = json!(NAMESPACE);
+    binding["metadata"]["namespace"] = json!(namespace);
     apply(client, &binding).await?;
     Ok(())
 }

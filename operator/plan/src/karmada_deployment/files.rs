@@ -13,11 +13,16 @@ use super::names::{api_server_service, full_host_name};
 use super::restoring::is_closed;
 use crate::naming::short_hash;
 
-/// What anybody may ask an API server that admits administrators only: whether it works. A line is a rule.
+/// What anybody may ask an API server that admits administrators only: whether it works. A line is a rule. Kubelets ask
+/// without saying who they are.
 const POLICY: &str = concat!(
-    r#"{"apiVersion": "abac.authorization.kubernetes.io/v1beta1", "kind": "Policy", "spec": {"user": "*", "readonly": true, "nonResourcePath": "/livez"}}"#,
+    r#"{"apiVersion": "abac.authorization.kubernetes.io/v1beta1", "kind": "Policy", "spec": {"group": "system:unauthenticated", "readonly": true, "nonResourcePath": "/livez"}}"#,
     "\n",
-    r#"{"apiVersion": "abac.authorization.kubernetes.io/v1beta1", "kind": "Policy", "spec": {"user": "*", "readonly": true, "nonResourcePath": "/readyz"}}"#,
+    r#"{"apiVersion": "abac.authorization.kubernetes.io/v1beta1", "kind": "Policy", "spec": {"group": "system:unauthenticated", "readonly": true, "nonResourcePath": "/readyz"}}"#,
+    "\n",
+    r#"{"apiVersion": "abac.authorization.kubernetes.io/v1beta1", "kind": "Policy", "spec": {"group": "system:authenticated", "readonly": true, "nonResourcePath": "/livez"}}"#,
+    "\n",
+    r#"{"apiVersion": "abac.authorization.kubernetes.io/v1beta1", "kind": "Policy", "spec": {"group": "system:authenticated", "readonly": true, "nonResourcePath": "/readyz"}}"#,
     "\n",
 );
 /// Its name.

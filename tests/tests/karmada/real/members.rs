@@ -49,6 +49,10 @@ impl Member {
         Ok(Self { name, client, _node: node, _server: server })
     }
 
+    pub(super) fn name(&self) -> &'static str {
+        self.name
+    }
+
     pub(super) fn api(&self, group: &str, kind: &str) -> Api<DynamicObject> {
         objects(&self.client, group, "v1", kind)
     }

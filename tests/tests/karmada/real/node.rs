@@ -73,7 +73,8 @@ impl Node {
         pods.iter().map(|pod| format!("== {pod}\n{}\n", tail(&self.root(pod)))).collect()
     }
 
-    fn root(&self, pod: &str) -> PathBuf {
+    /// The directory that a Pod of this name has as its root.
+    pub fn root(&self, pod: &str) -> PathBuf {
         self.directory.path().join(pod)
     }
 }

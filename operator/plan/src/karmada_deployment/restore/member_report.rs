@@ -1,6 +1,8 @@
 //! What would become of a member once the restored plane propagates to it: read off Works, and off what is in the
 //! member. Nothing is written for it.
 
+mod comparison;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use crds::cluster_addon::AppliedObject;
@@ -11,6 +13,7 @@ use super::super::place::object_of;
 use super::super::restore_seen::MemberLook;
 use crate::message::{count, cut};
 use crate::naming::short_hash;
+use comparison::{is_managed, is_same, writes_over};
 
 /// Names that a message has of each list.
 const NAMED: usize = 5;
@@ -83,22 +86,17 @@ fn compare(works: &[Value], member: &str, objects: &[Value]) -> MemberReport {
     let live: BTreeMap<String, &Value> = objects.iter().map(|object| (title(object), object)).collect();
     let mut carried = BTreeSet::new();
     for work in of_member(works, member) {
-        let is_terminating = work["metadata"]["deletionTimestamp"].is_string();
         for manifest in manifests(work) {
             let name = title(manifest);
-            match (is_terminating, live.get(&name)) {
-                (true, Some(_)) => drop(found.deleted.insert(name.clone())),
-                (true, None) => {}
-                (false, None) => drop(found.created.insert(name.clone())),
-                (false, Some(object)) if covers(object, manifest) => {}
-                (false, Some(_)) => drop(found.overwritten.insert(name.clone())),
+            if let Some(list) = found.list_for(work, manifest, live.get(&name).copied()) {
+                list.insert(name.clone());
             }
             carried.insert(name);
         }
     }
     // Two Works for one object: what one deletes is gone, whatever the other one wants.
     found.overwritten.retain(|name| !found.deleted.contains(name));
-    found.orphaned = live.into_keys().filter(|name| !carried.contains(name)).collect();
+    found.orphaned.extend(live.into_keys().filter(|name| !carried.contains(name)));
     found
 }
 
@@ -112,31 +110,25 @@ fn title(manifest: &Value) -> String {
     }
 }
 
-/// Whether an object has all that a manifest says, but for what each cluster keeps itself.
-fn covers(live: &Value, wanted: &Value) -> bool {
-    let own = |field: &str| field != "status" && field != "metadata";
-    let fields = wanted.as_object().into_iter().flatten().filter(|(field, _)| own(field));
-    let labels = ["labels", "annotations"].map(|field| (&live["metadata"][field], &wanted["metadata"][field]));
-    fields.map(|(field, wanted)| (&live[field], wanted)).chain(labels).all(|(live, wanted)| has(live, wanted))
-}
-
-fn has(live: &Value, wanted: &Value) -> bool {
-    match (live, wanted) {
-        (_, Value::Null) => true,
-        (Value::Object(live), Value::Object(wanted)) => {
-            wanted.iter().all(|(key, wanted)| has(live.get(key).unwrap_or(&Value::Null), wanted))
-        }
-        (Value::Array(live), Value::Array(wanted)) => {
-            live.len() == wanted.len() && live.iter().zip(wanted).all(|(live, wanted)| has(live, wanted))
-        }
-        // What is empty is not kept.
-        (Value::Null, Value::Object(wanted)) => wanted.values().all(|wanted| has(&Value::Null, wanted)),
-        (Value::Null, Value::Array(wanted)) => wanted.is_empty(),
-        (live, wanted) => live == wanted,
-    }
-}
-
 impl MemberReport {
+    /// Where it belongs what a Work does to an object; none: nothing.
+    fn list_for(&mut self, work: &Value, manifest: &Value, live: Option<&Value>) -> Option<&mut BTreeSet<String>> {
+        let spec = &work["spec"];
+        if work["metadata"]["deletionTimestamp"].is_string() {
+            let is_kept = spec["preserveResourcesOnDeletion"] == true;
+            let list = if is_kept { &mut self.orphaned } else { &mut self.deleted };
+            return live.filter(|live| is_managed(live)).map(|_| list);
+        }
+        if spec["suspendDispatching"] == true {
+            return None;
+        }
+        match live {
+            None => Some(&mut self.created),
+            Some(live) if writes_over(live, manifest) && !is_same(live, manifest) => Some(&mut self.overwritten),
+            Some(_) => None,
+        }
+    }
+
     fn lists(&self) -> [(&'static str, &BTreeSet<String>); 4] {
         [
             ("deleted", &self.deleted),

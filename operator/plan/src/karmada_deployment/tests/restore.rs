@@ -1,5 +1,7 @@
 //! Promises about a plane that begins with a backup: nothing acts before a person has approved what becomes of members.
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use crds::backup::{FetchedBackup, FetchedPlane};
 use crds::karmada_deployment::{KarmadaRestoreStep as Step, KarmadaRestoredFrom};
 use crds::names::{annotation, label};
@@ -253,6 +255,26 @@ fn nothing_acts_and_nobody_is_let_in_until_the_report_is_approved() {
     let record = record(&world);
     assert!(record.step.is_none() && record.approved_at.is_some() && record.restored_at.is_some());
     assert!(Component::ALL.into_iter().all(|component| runs(&world, component)));
+}
+
+#[test]
+fn whoever_says_nothing_of_itself_may_ask_a_closed_api_server_whether_it_works_and_nothing_else() {
+    let world = asking("");
+    let secret = world.find(Place::Host, "Secret", "k1-apiserver").unwrap();
+    let policy = STANDARD.decode(secret["data"]["policy.jsonl"].as_str().unwrap()).unwrap();
+    let rules: Vec<Value> =
+        String::from_utf8(policy).unwrap().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let live = world.find(Place::Host, "Deployment", "k1-apiserver").unwrap();
+    let container = &live["spec"]["template"]["spec"]["containers"][0];
+    for probe in ["readinessProbe", "livenessProbe"] {
+        let path = &container[probe]["httpGet"]["path"];
+        // A kubelet's questions come without a certificate, and "*" would be whoever has one.
+        let is_it = |rule: &&Value| rule["spec"]["group"] == "system:unauthenticated";
+        let admits = rules.iter().filter(is_it).any(|rule| rule["spec"]["nonResourcePath"] == *path);
+        assert!(admits, "{probe} {path}: {rules:?}");
+    }
+    let more = |rule: &&Value| rule["spec"]["readonly"] != true || rule["spec"]["resource"].is_string();
+    assert_eq!(rules.iter().find(more), None);
 }
 
 #[test]

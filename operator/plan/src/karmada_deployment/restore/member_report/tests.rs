@@ -6,7 +6,8 @@ use super::{MemberReport, Report, compare, kinds, report};
 
 fn manifest(kind: &str, name: &str, content: &Value) -> Value {
     let (api_version, field) = if kind == "Deployment" { ("apps/v1", "spec") } else { ("v1", "data") };
-    let metadata = json!({ "name": name, "namespace": "default", "labels": { "app": name } });
+    let labels = json!({ "app": name, "karmada.io/managed": "true" });
+    let metadata = json!({ "name": name, "namespace": "default", "labels": labels });
     json!({ "apiVersion": api_version, "kind": kind, "metadata": metadata, (field): content })
 }
 
@@ -33,7 +34,7 @@ fn a_report_says_what_is_created_overwritten_deleted_and_left() {
         work("m1", true, &[manifest("Deployment", "going", &one), manifest("Secret", "gone", &json!({}))]),
         work("m2", false, &[manifest("Deployment", "elsewhere", &one)]),
     ];
-    let mut same = manifest("Deployment", "same", &json!({ "replicas": 1, "paused": false }));
+    let mut same = manifest("Deployment", "same", &json!({ "replicas": 1, "template": {} }));
     same["metadata"]["resourceVersion"] = json!("7");
     same["status"] = json!({ "replicas": 1 });
     let live = [
@@ -58,22 +59,32 @@ fn a_report_says_what_is_created_overwritten_deleted_and_left() {
 }
 
 #[test]
-fn what_a_cluster_adds_is_no_difference_and_what_is_missing_is_one() {
-    let wanted =
-        manifest("Deployment", "a", &json!({ "list": [{ "name": "x" }], "empty": {}, "none": null, "gone": [] }));
-    let check = |live: Value, is_same: bool| {
-        let found =
-            compare(&[work("m1", false, std::slice::from_ref(&wanted))], "m1", &[manifest("Deployment", "a", &live)]);
-        assert_eq!(found.overwritten.is_empty(), is_same, "{live}");
+fn what_karmada_does_not_touch_is_not_said_to_be() {
+    let content = json!({ "a": "1" });
+    let wanted = manifest("ConfigMap", "a", &content);
+    let mut others = manifest("ConfigMap", "a", &json!({ "a": "2" }));
+    others["metadata"]["labels"] = json!({});
+    let check = |work: &Value, live: &Value, expected: &str| {
+        let found = compare(std::slice::from_ref(work), "m1", std::slice::from_ref(live));
+        assert_eq!(found.message(), expected, "{work} {live}");
     };
-    check(json!({ "list": [{ "name": "x", "image": "y" }] }), true);
-    check(json!({ "list": [{ "name": "x" }, { "name": "y" }] }), false);
-    check(json!({ "list": [{ "name": "z" }] }), false);
-    check(json!({}), false);
-    let mut relabeled = manifest("Deployment", "a", &json!({ "list": [{ "name": "x" }] }));
-    relabeled["metadata"]["labels"]["app"] = json!("b");
-    let found = compare(&[work("m1", false, &[wanted])], "m1", &[relabeled]);
-    assert_eq!(found.overwritten.len(), 1);
+    let changed = manifest("ConfigMap", "a", &json!({ "a": "2" }));
+    let (applied, going) =
+        (work("m1", false, std::slice::from_ref(&wanted)), work("m1", true, std::slice::from_ref(&wanted)));
+    // What is not marked as Karmada's.
+    check(&applied, &others, "nothing changes");
+    check(&going, &others, "nothing changes");
+    let mut forced = wanted.clone();
+    forced["metadata"]["annotations"] = json!({ "work.karmada.io/conflict-resolution": "overwrite" });
+    check(&work("m1", false, &[forced]), &others, "1 object overwritten: ConfigMap default/a");
+    // What its Work leaves alone.
+    let mut suspended = applied.clone();
+    suspended["spec"]["suspendDispatching"] = json!(true);
+    check(&suspended, &changed, "nothing changes");
+    let mut kept = going.clone();
+    kept["spec"]["preserveResourcesOnDeletion"] = json!(true);
+    check(&kept, &changed, "1 object left without a Work: ConfigMap default/a");
+    check(&going, &changed, "1 object deleted: ConfigMap default/a");
 }
 
 #[test]
