@@ -39,16 +39,16 @@ use crate::{ComponentVersion, KubernetesVersion};
 #[serde(rename_all = "camelCase")]
 #[x_kube(validation = Rule::new("self == oldSelf").message("Forbidden: an EtcdBackup is immutable; make a new one"))]
 #[x_kube(validation = Rule::new(TARGET_RULE).message(TARGET_MESSAGE))]
-#[x_kube(validation = Rule::new("has(self.clusterName) || !self.spool")
-    .message("spool goes with clusterName: an etcd that is read over its endpoints has no machine to write to; leave it out"))]
+#[x_kube(validation = Rule::new("!has(self.etcd) || !self.spool")
+    .message("spool goes with clusterName, and with karmadaDeploymentRef of a plane with mode Binary: an etcd that is read over its endpoints has no machine to write to; leave it out"))]
 #[x_kube(validation = Rule::new(RESTORABLE_RULE).message(RESTORABLE_MESSAGE).field_path(".verify"))]
 pub struct EtcdBackupSpec {
     /// The ClusterDeployment whose etcd is backed up, also one that others run (`etcd.topology: External`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 32), regex(pattern = r"^[a-z]([-a-z0-9]*[a-z0-9])?$"))]
     pub cluster_name: Option<String>,
-    /// The KarmadaDeployment whose etcd is backed up, with the plane's keys. On another host cluster than the metadata
-    /// cluster only an external etcd can be read.
+    /// The KarmadaDeployment whose etcd is backed up, with the plane's keys. With `mode: Binary` it is read on one of
+    /// its machines. On another host cluster than the metadata cluster only an external etcd can be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub karmada_deployment_ref: Option<LocalRef>,
     /// An etcd that is backed up in place of a cluster's: any that Pods of the metadata cluster reach, e.g. the
@@ -70,8 +70,8 @@ pub struct EtcdBackupSpec {
     pub timeout_seconds: i32,
     /// True: the member's machine first writes the snapshot to its disk, below `/var/lib/clusterwright/spool`, where
     /// 1.2 times the size of the database must be free, and sends it from there; it is removed in every case. So a slow
-    /// storage does not hold the member up, whose database would grow meanwhile. Not for an etcd that others run.
-    /// Default false.
+    /// storage does not hold the member up, whose database would grow meanwhile. Not for an etcd that others run, nor
+    /// for a plane in Pods. Default false.
     #[serde(default)]
     pub spool: bool,
     /// What becomes of what it has stored when the EtcdBackup is deleted. Default `Retain`.

@@ -48,8 +48,8 @@ const CLUSTERS_MESSAGE: &str = "exactly one of clusterName, clusterSelector, kar
 #[serde(rename_all = "camelCase")]
 #[x_kube(validation = Rule::new(CLUSTERS_RULE).message(CLUSTERS_MESSAGE))]
 #[x_kube(validation = Rule::new(RESTORABLE_RULE).message(RESTORABLE_MESSAGE).field_path(".verify"))]
-#[x_kube(validation = Rule::new("!((has(self.etcd) || has(self.karmadaDeploymentRef)) && self.template.spool)")
-    .message("template.spool goes with clusterName or clusterSelector: an etcd that is read over its endpoints has no machine to write to; leave it out"))]
+#[x_kube(validation = Rule::new("!(has(self.etcd) && self.template.spool)")
+    .message("template.spool goes with clusterName, clusterSelector, and karmadaDeploymentRef of a plane with mode Binary: an etcd that is read over its endpoints has no machine to write to; leave it out"))]
 pub struct EtcdBackupScheduleSpec {
     /// The ClusterDeployment that is backed up.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -181,8 +181,8 @@ pub struct EtcdBackupTemplate {
     pub timeout_seconds: i32,
     /// True: the member's machine first writes the snapshot to its disk, below `/var/lib/clusterwright/spool`, where
     /// 1.2 times the size of the database must be free, and sends it from there; it is removed in every case. So a slow
-    /// storage does not hold the member up, whose database would grow meanwhile. Not for an etcd that others run.
-    /// Default false.
+    /// storage does not hold the member up, whose database would grow meanwhile. Not for an etcd that others run, nor
+    /// for a plane in Pods. Default false.
     #[serde(default)]
     pub spool: bool,
     /// What becomes of what an EtcdBackup has stored when it is kept no longer. Default `Delete`. With `Retain` the

@@ -17,6 +17,7 @@ mod karmada_part;
 mod part_seen;
 mod status;
 mod steps;
+mod steps_of_kind;
 pub(crate) mod vars;
 
 pub use ending::end;
@@ -29,6 +30,7 @@ pub use karmada_part::{Digest, KarmadaPart};
 pub use part_seen::PartSeen;
 pub use status::{HostFailure, HostResult, PlaybookRunStatus, Progress, RunOutcome, RunPhase, StepPhase, StepStatus};
 pub use steps::{StepNotAllowed, check_steps};
+pub use steps_of_kind::{StepNotForKind, check_steps_of_kind};
 
 /// What is asked: steps, Hosts, variables.
 #[derive(CustomResource, Serialize, Deserialize, Clone, Debug, PartialEq, KubeSchema)]
@@ -62,6 +64,7 @@ pub use steps::{StepNotAllowed, check_steps};
 #[x_kube(validation = Rule::new("self.intent == oldSelf.intent && self.steps == oldSelf.steps && self.hosts == oldSelf.hosts && has(self.vars) == has(oldSelf.vars) && (!has(self.vars) || self.vars == oldSelf.vars) && has(self.playbooksRef) == has(oldSelf.playbooksRef) && (!has(self.playbooksRef) || self.playbooksRef == oldSelf.playbooksRef) && has(self.playbookVars) == has(oldSelf.playbookVars) && (!has(self.playbookVars) || self.playbookVars == oldSelf.playbookVars) && has(self.backupRef) == has(oldSelf.backupRef) && (!has(self.backupRef) || self.backupRef == oldSelf.backupRef) && has(self.restoreRef) == has(oldSelf.restoreRef) && (!has(self.restoreRef) || self.restoreRef == oldSelf.restoreRef) && self.timeoutSeconds == oldSelf.timeoutSeconds && self.resume == oldSelf.resume && has(self.clusterName) == has(oldSelf.clusterName) && (!has(self.clusterName) || self.clusterName == oldSelf.clusterName) && self.clusterKind == oldSelf.clusterKind && has(self.karmada) == has(oldSelf.karmada) && (!has(self.karmada) || self.karmada == oldSelf.karmada)")
     .message("Forbidden: a PlaybookRun is immutable but for cancel and paused; make a new one"))]
 #[x_kube(validation = steps::rule())]
+#[x_kube(validation = steps_of_kind::rule())]
 #[x_kube(validation = Rule::new("has(self.playbooksRef) || !self.steps.exists(s, s.startsWith('custom-'))")
     .message("playbooksRef is required with a step custom-<name>: name the ConfigMap that holds <name>.yml"))]
 #[x_kube(validation = Rule::new("(self.intent == 'Backup') == has(self.backupRef)")
@@ -89,8 +92,8 @@ pub struct PlaybookRunSpec {
     pub cluster_kind: ClusterKind,
     /// What it is for. An administrator writes `Custom`, or `Probe`.
     pub intent: Intent,
-    /// The steps, in this order; at most 32. Which ones a run may have follows from its intent; a `Probe` has only
-    /// steps that change nothing.
+    /// The steps, in this order; at most 32. Which ones a run may have follows from its intent, and from whose machines
+    /// these are; a `Probe` has only steps that change nothing.
     #[schemars(length(min = 1, max = 32))]
     #[x_kube(merge_strategy = ListMerge::Set)]
     pub steps: Vec<Step>,

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use crds::names::{condition, finalizer};
 use crds::{
-    BackupStorage, ClusterDeployment, Conditions, EtcdBackup, EtcdBackupStatus, EtcdRestore, KarmadaDeployment,
-    Machine, PlaybookRun,
+    BackupStorage, ClusterDeployment, Conditions, EtcdBackup, EtcdBackupStatus, EtcdRestore, FormerRef,
+    KarmadaDeployment, Machine, PlaybookRun,
 };
 use jiff::Timestamp;
 use kube::ResourceExt;
@@ -58,6 +58,13 @@ pub(crate) fn are_users_known(ctx: &Context, namespace: &str) -> bool {
     !ctx.cache.lacks::<EtcdRestore>(namespace) && !ctx.cache.lacks::<ClusterDeployment>(namespace)
 }
 
+/// Whose machines may have the etcd of a backup.
+fn former(backup: &EtcdBackup) -> Option<FormerRef<'_>> {
+    let spec = &backup.spec;
+    let of_plane = || spec.karmada_deployment_ref.as_ref().map(|plane| FormerRef::plane(&plane.name));
+    spec.cluster_name.as_deref().map(FormerRef::cluster).or_else(of_plane)
+}
+
 /// What is known of an EtcdBackup.
 pub(crate) struct Observation {
     now: Timestamp,
@@ -103,7 +110,7 @@ impl Reconcile for Observation {
                 cache.etcd_restores.of_cluster(&namespace, cluster),
             ),
             None => (
-                Vec::new(),
+                former(&backup).map_or_else(Vec::new, |plane| cache.machines.formed_by(&namespace, plane)),
                 cache.runs.with(&namespace, &IndexKey::Backup(backup.name_any())),
                 cache.etcd_restores.list(&namespace, |_| true),
             ),
@@ -175,11 +182,13 @@ impl Reconcile for Observation {
         let Some(backup) = live.filter(|live| live.uid() == self.backup.uid()) else {
             return Ok(None);
         };
-        let (runs, machines) = match &backup.spec.cluster_name {
-            Some(cluster) => {
-                (live::runs(ctx, &namespace, cluster).await?, live::machines(ctx, &namespace, cluster).await?)
-            }
-            None => (live::backup_runs(ctx, &namespace).await?, Vec::new()),
+        let runs = match &backup.spec.cluster_name {
+            Some(cluster) => live::runs(ctx, &namespace, cluster).await?,
+            None => live::backup_runs(ctx, &namespace).await?,
+        };
+        let machines = match former(&backup) {
+            Some(former) => live::machines_of(ctx, &namespace, former).await?,
+            None => Vec::new(),
         };
         let restores = match &self.restores {
             Some(_) => Some(live::list::<EtcdRestore>(ctx, &namespace, &ListParams::default(), |_| true).await?),

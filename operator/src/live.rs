@@ -88,11 +88,12 @@ async fn formed_by<K: Kind>(
     Ok(objects)
 }
 
-/// The runs that take backups of what is of no cluster.
+/// The runs that take backups of what is of no ClusterDeployment.
 pub async fn backup_runs(ctx: &Context, namespace: &str) -> Result<Vec<Arc<crds::PlaybookRun>>, Error> {
     let params = ListParams::default().labels(&format!("{}={}", label::INTENT, Intent::Backup.spec().slug));
     let all = list::<crds::PlaybookRun>(ctx, namespace, &params, |_| true).await?;
-    Ok(all.into_iter().filter(|run| run.spec.cluster_name.is_none()).collect())
+    let is_one = |run: &Arc<crds::PlaybookRun>| run.spec.former().and_then(FormerRef::deployment).is_none();
+    Ok(all.into_iter().filter(is_one).collect())
 }
 
 /// The Machines of what an object forms.

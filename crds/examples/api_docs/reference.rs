@@ -201,7 +201,9 @@ fn collect_rules(rules: &mut Vec<String>, path: &str, schema: &Value, deep: bool
 fn readable(expression: &str) -> String {
     // What each case refuses says more than how the cases are told apart.
     let literals = expression.split('\'').skip(1).step_by(2);
-    let refusals = literals.filter(|literal| literal.starts_with(" is not allowed "));
+    let is_refusal =
+        |literal: &&str| [" is not allowed ", " has nothing to do "].iter().any(|one| literal.starts_with(one));
+    let refusals = literals.filter(is_refusal);
     let refusals: Vec<String> = refusals.map(|refusal| format!("any other step{refusal}")).collect();
     if !refusals.is_empty() {
         return refusals.join(". ");

@@ -1460,7 +1460,7 @@ reasons! {
         "The machine has no room for a snapshot that is written to its disk first: 1.2 times the database are needed."
         "Make room where the message says, or take the backup without `spool`.";
     SpoolNotPossible Warning [COMPLETE FAILED]
-        "A backup with `spool: true` is of an etcd that others run: there is no machine to write the snapshot to."
+        "A backup with `spool: true` is of an etcd that others run, or of a plane in Pods: there is no machine to write the snapshot to."
         "Make an EtcdBackup without `spool`; of a schedule with a `clusterSelector`, give such clusters one of their own.";
     Staging Progressing [COMPLETE]
         "The backup is checked and brought to the machines, beside the data that is there."
@@ -1478,7 +1478,7 @@ reasons! {
         "The cluster is paused: the step that is under way ends first."
         "";
     StepNotAllowed Warning [COMPLETE FAILED]
-        "The run's intent may not have such a step."
+        "The run's intent may not have such a step, or it has nothing to do on such machines."
         "Make a new run; the message says which steps are allowed.";
     Stopping Progressing [COMPLETE]
         "The run is being stopped."

@@ -1,6 +1,7 @@
 //! What a step does, and in which runs: one table, read by the schema, the planners and the executor alike.
 
 use super::{Intent, Step};
+use crate::ClusterKind::{self, ClusterDeployment, KarmadaDeployment};
 use Intent::{
     Backup, Compare, Configure, Custom, Install, Join, Maintain, Prefetch, Prepare, Probe, Remove, Renew, Repair,
     Reset, Restore, Stage, Upgrade,
@@ -11,6 +12,8 @@ use Intent::{
 pub struct StepSpec {
     /// The intents whose runs may have it.
     pub intents: &'static [Intent],
+    /// The kinds of clusters on whose machines it has something to do.
+    pub kinds: &'static [ClusterKind],
     /// It changes nothing on the machines, so it needs neither the cluster's lock nor a fence.
     pub read_only: bool,
     /// A machine that fails stops no other one, whatever its role.
@@ -26,8 +29,65 @@ pub struct StepSpec {
 impl Step {
     /// What the step does, and in which runs.
     pub const fn spec(&self) -> StepSpec {
+        StepSpec { kinds: self.kinds(), ..self.in_runs() }
+    }
+
+    /// The kinds of clusters on whose machines it has something to do.
+    const fn kinds(&self) -> &'static [ClusterKind] {
+        match self {
+            Step::BootstrapOs
+            | Step::Preflight
+            | Step::Prepare
+            | Step::Etcd
+            | Step::LoadBalancer
+            | Step::RemoveEtcdMember
+            | Step::BackupEtcd
+            | Step::RestartServices
+            | Step::Reboot
+            | Step::Reset
+            | Step::Fence
+            | Step::ProbeHost
+            | Step::ProbeEtcd
+            | Step::ProbeCertificates
+            | Step::Custom(_) => &[ClusterDeployment, KarmadaDeployment],
+            Step::KarmadaPrograms | Step::KarmadaBalancer | Step::KarmadaService | Step::ProbeKarmada => {
+                &[KarmadaDeployment]
+            }
+            // They work on Nodes, or on a control plane of kubeadm's; or, of etcd, together with such steps.
+            Step::ContainerRuntime
+            | Step::ControlPlane
+            | Step::Node
+            | Step::Network
+            | Step::Addons
+            | Step::PostInstall
+            | Step::EtcdEndpoints
+            | Step::RecoverEtcd
+            | Step::RenewCertificates
+            | Step::DefragmentEtcd
+            | Step::StageBackup
+            | Step::HoldControlPlane
+            | Step::RestoreEtcd
+            | Step::UndoRestore
+            | Step::ReleaseControlPlane
+            | Step::RemoveOldData
+            | Step::PreflightUpgrade
+            | Step::Prefetch
+            | Step::KubeadmUpgrade
+            | Step::ControlPlaneConfiguration
+            | Step::KubeletConfiguration
+            | Step::CertificateAuthorities
+            | Step::RestartPods
+            | Step::KmsPlugin
+            | Step::RewriteSecrets
+            | Step::Coredns => &[ClusterDeployment],
+        }
+    }
+
+    /// What the step does, and in which runs, whatever the cluster is.
+    const fn in_runs(&self) -> StepSpec {
         const CHANGES: StepSpec = StepSpec {
             intents: &[],
+            kinds: &[],
             read_only: false,
             each_for_itself: false,
             downloads: false,
@@ -36,6 +96,7 @@ impl Step {
         };
         const LOOKS: StepSpec = StepSpec {
             intents: &[Probe, Custom],
+            kinds: &[],
             read_only: true,
             each_for_itself: true,
             downloads: false,
@@ -105,14 +166,7 @@ impl Step {
             | Step::UndoRestore
             | Step::ReleaseControlPlane
             | Step::RemoveOldData => StepSpec { intents: &[Restore], ..CHANGES },
-            Step::PreflightUpgrade => StepSpec {
-                intents: &[Prefetch, Custom],
-                read_only: true,
-                each_for_itself: true,
-                downloads: true,
-                always_played: true,
-                disruptive: false,
-            },
+            Step::PreflightUpgrade => StepSpec { intents: &[Prefetch, Custom], downloads: true, ..LOOKS },
             Step::Prefetch => StepSpec { intents: &[Prefetch], each_for_itself: true, downloads: true, ..CHANGES },
             Step::KubeadmUpgrade => StepSpec { intents: &[Upgrade], downloads: true, disruptive: true, ..CHANGES },
             Step::ControlPlaneConfiguration | Step::CertificateAuthorities | Step::RestartPods => {
@@ -127,15 +181,19 @@ impl Step {
                 downloads: true,
                 ..CHANGES
             },
-            Step::KarmadaBalancer => {
-                StepSpec { intents: &[Install, Join, Upgrade, Configure, Repair, Custom], ..CHANGES }
-            }
+            // Only a planner knows what a machine is to have of a part.
+            Step::KarmadaBalancer => StepSpec { intents: &[Install, Join, Upgrade, Configure, Repair], ..CHANGES },
             Step::KarmadaService => {
-                let intents = &[Install, Join, Upgrade, Configure, Repair, Restore, Custom];
+                let intents = &[Install, Join, Upgrade, Configure, Repair, Restore];
                 StepSpec { intents, disruptive: true, ..CHANGES }
             }
             Step::Custom(_) => StepSpec { intents: &[Install, Join, Upgrade, Remove, Reset, Custom], ..CHANGES },
         }
+    }
+
+    /// Whether it has something to do on machines of such a cluster.
+    pub fn is_for(&self, kind: ClusterKind) -> bool {
+        self.spec().kinds.contains(&kind)
     }
 
     /// Whether a run of this intent may have the step.

@@ -104,6 +104,14 @@ def the_programs_and_a_service_are_brought_and_their_probes_say_what_is_done() -
     assert told == {"kind": "karmada", "parts": [{"name": "scheduler", "digest": "1.18.2-a", "healthy": True}]}, told
 
 
+def its_services_are_restarted_when_somebody_asks_for_it() -> None:
+    results = brought("restart-services", "probe/restart-services", host=service("1.18.2-a"))
+    assert systemd_standin.verbs() == [f"restart {UNIT}"], results
+    code, said, results = play("restart-services", groups=("etcd",))
+    result = results["Restart kubelet and containerd, or etcd and what else serves"]
+    assert code != 0 and result["reason"] == "ServiceFailed" and "neither kubelet, nor etcd" in result["msg"], said
+
+
 def one_that_does_not_get_well_fails_with_the_end_of_its_journal() -> None:
     code, said, results = play("karmada-service", host=service("1.18.2-c", more=' "--ends=it is of no use"'))
     result = results["Run the service"]
@@ -173,6 +181,7 @@ write("/data/secrets/karmada.scheduler.kubeconfig", "well")
 write("/data/secrets/karmada.k1.scheduler.tls.key", KEY)
 systemd_standin.install()
 the_programs_and_a_service_are_brought_and_their_probes_say_what_is_done()
+its_services_are_restarted_when_somebody_asks_for_it()
 one_that_does_not_get_well_fails_with_the_end_of_its_journal()
 a_service_is_stopped_and_removed_without_the_rest_of_its_variables()
 nothing_of_nodes_is_asked_for_or_changed_on_such_a_machine()

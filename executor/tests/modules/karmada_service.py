@@ -31,7 +31,14 @@ from ansible_collections.clusterwright.cluster.plugins.module_utils import (  # 
     membership,
     processes,
 )
-from ansible_collections.clusterwright.cluster.plugins.modules import fence, karmada_info, karmada_service, reset  # noqa: E402
+from ansible_collections.clusterwright.cluster.plugins.modules import (  # noqa: E402
+    fence,
+    karmada_info,
+    karmada_service,
+    reboot_mark,
+    reset,
+    restart_services,
+)
 
 systemd_standin.install()
 write("/etc/passwd", "root:x:0:0:root:/root:/bin/sh\n")
@@ -143,6 +150,38 @@ def what_would_be_written_elsewhere_or_start_something_else_is_refused() -> None
         assert refused("InvalidVariables", part, **{"digest": "1.18.2-a", **options}) == []
 
 
+def a_restart_and_a_reboot_wait_until_the_services_that_are_to_run_are_well() -> None:
+    parts = [{"name": "scheduler", "unit": UNIT, "health": HEALTH}, {"name": "search", "unit": "clusterwright-karmada-search.service", "health": {}}]
+
+    def restart(check: bool = False, timeout: int = 20) -> tuple:
+        return play(restart_services, check, parts=parts, timeout_seconds=timeout, watchers=False)
+
+    assert bring(digest="1.18.2-a") in ((True, [f"restart {UNIT}"]), (False, []))
+    before = systemd_standin.known(UNIT)["pid"]
+    assert restart(check=True)[0]["changed"], "it was not restarted lately"
+    result, failure = restart()
+    assert failure is None and result["msg"] == f"restarted {UNIT}", failure and failure.message
+    assert systemd_standin.verbs() == [f"restart {UNIT}"] and systemd_standin.known(UNIT)["pid"] != before
+    assert seen()["healthy"] and restart(check=True)[0]["changed"] is False
+    # It comes back with other content than it is well with.
+    kept = pathlib.Path(f"{DIRECTORY}/kubeconfig").read_text(encoding="utf-8")
+    pathlib.Path(f"{DIRECTORY}/kubeconfig").write_text("sick", encoding="utf-8")
+    _result, failure = restart(timeout=2)
+    assert failure.reason == "ServiceFailed" and "scheduler does not work: the stand-in was given no good file" in failure.message, failure.message
+    assert play(reboot_mark, moment="before", request="r")[0]["due"]
+    boot, reboot_mark.BOOT = reboot_mark.BOOT, write("/data/boot_id", "another")
+    _result, failure = play(reboot_mark, moment="after", request="r", parts=parts, timeout_seconds=1)
+    assert failure.reason == "ServiceFailed" and "scheduler does not work" in failure.message, failure.message
+    pathlib.Path(f"{DIRECTORY}/kubeconfig").write_text(kept, encoding="utf-8")
+    assert restart()[1] is None and play(reboot_mark, moment="after", request="r", parts=parts, timeout_seconds=20)[1] is None
+    reboot_mark.BOOT = boot
+    # What an upgrade stopped on purpose stays so, and there is nothing else here.
+    assert bring(digest="1.18.2-a", state="stopped")[0]
+    _result, failure = restart()
+    assert failure.reason == "ServiceFailed" and "nor services of a Karmada control plane" in failure.message, failure.message
+    assert systemd_standin.verbs() == [] and bring(digest="1.18.2-a")[0]
+
+
 def its_certificate_is_believed_by_its_authority_alone_where_one_is_given() -> None:
     more = f' "--certificate={DIRECTORY}/tls.crt" "--key={DIRECTORY}/tls.key"'
     secrets = {"kubeconfig": "well", **PAIR}
@@ -200,6 +239,7 @@ systemds_own_program_finds_nothing_wrong_in_the_unit()
 another_digest_or_other_files_restart_it_and_files_that_are_not_wanted_go()
 one_that_is_not_well_fails_with_what_it_says_and_the_end_of_its_journal()
 what_would_be_written_elsewhere_or_start_something_else_is_refused()
+a_restart_and_a_reboot_wait_until_the_services_that_are_to_run_are_well()
 its_certificate_is_believed_by_its_authority_alone_where_one_is_given()
 a_service_is_stopped_and_comes_back_and_one_that_is_not_wanted_leaves_nothing()
 a_reset_leaves_nothing_and_takes_nobody_elses_karmada()

@@ -11,14 +11,14 @@ from ansible_collections.clusterwright.cluster.plugins.modules import reboot_mar
 place = pathlib.Path(sys.argv[1])
 membership.REBOOT = str(place / "reboot.json")
 reboot_mark.BOOT = str(place / "boot_id")
-reboot_mark.wait_for_services = lambda timeout: None
+reboot_mark.wait_for_services = lambda timeout, parts: None
 
 
 class Call:
     check_mode = False
 
     def __init__(self, moment: str, request: str) -> None:
-        self.params = {"moment": moment, "request": request, "timeout_seconds": 1}
+        self.params = {"moment": moment, "request": request, "timeout_seconds": 1, "parts": []}
 
 
 def boot(number: int) -> None:

@@ -45,7 +45,7 @@ def start(name):
 
 
 def play(watchers):
-    params = {"timeout_seconds": 5, "watchers": watchers}
+    params = {"timeout_seconds": 5, "watchers": watchers, "parts": []}
     return restart_services.work(type("Call", (), {"params": params, "check_mode": False}))["msg"]
 
 

@@ -5,30 +5,28 @@ mod before;
 mod expiry;
 mod needed;
 mod observed;
-mod plane;
 mod removal;
 mod run;
+mod source;
 mod state;
 mod status;
 mod verification;
 
-use crds::cluster_deployment::EtcdTopology;
 use crds::etcd_backup::BackupDeletionPolicy;
 use crds::names::finalizer;
-use crds::{ClusterDeployment, EtcdBackup, EtcdBackupStatus, ObjectExt, PlaybookRun, Reason};
+use crds::{EtcdBackup, EtcdBackupStatus, ObjectExt, PlaybookRun, Reason};
 use jiff::Timestamp;
 use k8s_openapi::api::batch::v1::Job;
 
 use crate::attempts::{self, Attempt};
 use crate::backup_storage::usable;
-use crate::certificates::keeps_from_reading;
-use crate::lifecycle::is_installed;
 use crate::owned_run::unclaimed;
 use crate::{Next, Plan};
 use expiry::{Expiry, expiry};
 pub use needed::needed_by;
 pub use observed::Observed;
 use removal::{Removal, removal};
+use source::source;
 use state::State;
 pub use verification::is_verified_now;
 use verification::{Verification, verification};
@@ -210,44 +208,14 @@ fn begin<'a>(observed: &Observed<'a>, tried: usize) -> State<'a> {
     if let Some(message) = before::too_late(observed) {
         return State::GivenUp(Reason::RestoreBegan.into(), message);
     }
-    let deployment = match cluster(observed) {
-        Ok(deployment) => deployment,
+    let cluster = match source(observed) {
+        Ok(cluster) => cluster,
         Err(state) => return state,
     };
     if let Err(unusable) = usable(&observed.backup.spec.storage_ref.name, observed.storage) {
         return State::Waits(unusable.reason, unusable.message);
     }
-    State::Begins(unclaimed(observed.runs, tried, |number| run::next(observed, deployment, number)))
-}
-
-/// The cluster, once its etcd can be read; none where the backup is of a plane that can be read, or of an etcd without
-/// either.
-fn cluster<'a>(observed: &Observed<'a>) -> Result<Option<&'a ClusterDeployment>, State<'a>> {
-    let Some(cluster) = &observed.backup.spec.cluster_name else {
-        return plane::blocker(observed).map_or(Ok(None), Err);
-    };
-    let Some(deployment) = observed.deployment else {
-        let message = format!("ClusterDeployment {cluster} is not there: make it, or delete this backup");
-        return Err(State::Waits(Reason::ClusterNotFound, message));
-    };
-    if deployment.is_deleting() {
-        let message = format!("ClusterDeployment {cluster} is being deleted");
-        return Err(State::GivenUp(Reason::ClusterDeleting.into(), message));
-    }
-    if observed.backup.spec.spool && deployment.spec.etcd.topology == EtcdTopology::External {
-        let message = format!(
-            "spool: true, and the etcd of cluster {cluster} is external: it has no machine to write the snapshot to; make a new EtcdBackup without it"
-        );
-        return Err(State::GivenUp(Reason::SpoolNotPossible.into(), message));
-    }
-    if !is_installed(deployment) {
-        return Err(State::Waits(Reason::NotInstalled, format!("cluster {cluster} is not installed yet")));
-    }
-    if let Some(ended) = keeps_from_reading(&run::members(observed, deployment), observed.now) {
-        let message = format!("etcd of cluster {cluster} cannot be read: {ended}");
-        return Err(before::unless_before_restore(observed.backup, Reason::CertificatesExpired, message));
-    }
-    Ok(Some(deployment))
+    State::Begins(unclaimed(observed.runs, tried, |number| run::next(observed, cluster, number)))
 }
 
 #[cfg(test)]

@@ -27,7 +27,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crds::ObjectExt;
 use crds::Reason;
 use crds::inputs::{Group, RunInputs, VARIABLE_DEPTH_LIMIT, depth, is_reserved_variable, is_variable_name};
-use crds::playbook_run::check_steps;
+use crds::playbook_run::{check_steps, check_steps_of_kind};
 use crds::step::{Effect, Intent, Step};
 use crds::{Host, Machine, PlaybookRun};
 
@@ -54,6 +54,10 @@ pub const MODEL_LIMIT: usize = 1_000_000;
 pub fn refused(run: &PlaybookRun) -> Option<InputsProblem> {
     // The schema says the same; a run may be older than it.
     if let Err(refused) = check_steps(run.spec.intent, &run.spec.steps) {
+        let message = format!("{refused}: make a new run");
+        return Some(InputsProblem::refused(Reason::StepNotAllowed, message));
+    }
+    if let Err(refused) = check_steps_of_kind(run.spec.cluster_kind, &run.spec.steps) {
         let message = format!("{refused}: make a new run");
         return Some(InputsProblem::refused(Reason::StepNotAllowed, message));
     }
@@ -119,7 +123,7 @@ pub fn build(observed: &InputsObserved<'_>) -> Result<RunInputs, InputsProblem> 
             (Some(machine), Some(Formed::Cluster(cluster))) => {
                 host::place(&mut inputs, host, machine, cluster.deployment)?;
             }
-            (Some(machine), Some(Formed::Plane(plane))) => plane::place(&mut inputs, host, machine, plane)?,
+            (Some(machine), Some(Formed::Plane(plane))) => plane::place(&mut inputs, run, (host, machine), plane)?,
             (None, _) | (_, None) => {}
         }
         hosts.insert(name.clone(), inputs);

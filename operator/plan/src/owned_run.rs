@@ -7,18 +7,19 @@ use crds::playbook_run::PlaybookRunSpec;
 use crds::{Machine, ObjectExt, PlaybookRun};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 
+use crate::formed_cluster::FormedCluster;
 use crate::lifecycle::is_provisioned;
 use crate::naming;
 
 /// Of an owner's name in those of its runs, which are of no cluster: as long as a cluster's may be.
 const NAME: usize = 32;
 
-/// The run of an owner, given with the reference to it, on machines of a cluster if there is one, given by the object
-/// that forms it, after so many for the same purpose: its name follows from them. An owner whose runs all have the same
-/// purpose has no word for it.
+/// The run of an owner, given with the reference to it, on machines of a cluster of whatever kind if there is one,
+/// after so many for the same purpose: its name follows from them. An owner whose runs all have the same purpose has no
+/// word for it.
 pub(crate) fn owned_run(
     owner: (&impl ObjectExt, Option<OwnerReference>),
-    cluster: Option<&impl ObjectExt>,
+    cluster: Option<FormedCluster<'_>>,
     purpose: &str,
     tried: usize,
     spec: PlaybookRunSpec,
@@ -27,10 +28,11 @@ pub(crate) fn owned_run(
     let intent = spec.intent;
     let (owner, reference) = owner;
     let of = [owner.uid(), purpose].into_iter().filter(|part| !part.is_empty());
-    let cluster_name = cluster.map(|cluster| cluster.name().to_owned());
+    let cluster_name = cluster.map(|cluster| cluster.name.to_owned());
+    let cluster_kind = cluster.map(|cluster| cluster.kind).unwrap_or_default();
     let own: String = owner.name().chars().take(NAME).collect();
     let (first, uid) = match cluster {
-        Some(cluster) => (cluster.name(), cluster.uid()),
+        Some(cluster) => (cluster.name, cluster.uid),
         None => (own.trim_end_matches('-'), owner.uid()),
     };
     let name = naming::run(first, uid, intent, of, attempt);
@@ -38,7 +40,7 @@ pub(crate) fn owned_run(
         cluster_name.clone().map(|name| (label::CLUSTER.into(), name)),
         Some((label::INTENT.into(), intent.spec().slug.into())),
     ];
-    let mut run = PlaybookRun::new(&name, PlaybookRunSpec { cluster_name, ..spec });
+    let mut run = PlaybookRun::new(&name, PlaybookRunSpec { cluster_name, cluster_kind, ..spec });
     run.metadata.namespace = Some(owner.namespace().to_owned());
     run.metadata.owner_references = reference.map(|owner| vec![owner]);
     run.metadata.labels = Some(labels.into_iter().flatten().collect());
@@ -74,8 +76,7 @@ pub(crate) fn hosts_of(machines: &[&Machine], is_one: impl Fn(&Machine) -> bool)
 mod tests {
     use crds::playbook_run::PlaybookRunSpec;
     use crds::step::{Intent, Step};
-    use crds::{ClusterDeployment, EtcdBackup, ObjectExt};
-    use k8s_openapi::api::core::v1::ConfigMap;
+    use crds::{ClusterDeployment, EtcdBackup, FormerRef, KarmadaDeployment, ObjectExt};
     use serde_json::{Value, json};
 
     use super::owned_run;
@@ -96,6 +97,7 @@ mod tests {
         let cluster: ClusterDeployment = object("ClusterDeployment", "paris", spec);
         let check = |cluster: Option<&ClusterDeployment>, intent, purpose: &str, tried: usize, expected: &str| {
             let spec = PlaybookRunSpec::new(intent, vec![Step::BackupEtcd], Vec::new());
+            let cluster = cluster.map(Into::into);
             assert_eq!(owned_run((&owner, None), cluster, purpose, tried, spec).name(), expected);
         };
         check(Some(&cluster), Intent::Backup, "", 0, "paris-backup-rj71de-0");
@@ -105,9 +107,19 @@ mod tests {
         check(Some(&cluster), Intent::Restore, "undo", 0, "paris-restore-npb2gb-0");
         check(Some(&cluster), Intent::Restore, "restart", 0, "paris-restore-3pxvjd-0");
         check(Some(&cluster), Intent::Restore, "remove", 0, "paris-restore-egwp63-0");
-        let plane = ConfigMap { metadata: cluster.metadata.clone(), ..ConfigMap::default() };
+    }
+
+    #[test]
+    fn a_run_on_machines_of_a_plane_is_not_taken_for_one_of_a_cluster_of_its_name() {
+        let spec = json!({ "storageRef": { "name": "s" }, "encryption": { "recipients": ["age1x"] } });
+        let owner: EtcdBackup = object("EtcdBackup", "nightly", spec);
+        let binary =
+            json!({ "controlPlane": { "replicas": 1 }, "artifacts": { "url": "https://artifacts.example.com" } });
+        let bundle = json!({ "bundle": { "url": "https://artifacts.example.com" } });
+        let spec = json!({ "version": "1.18.2", "mode": "Binary", "binary": binary, "crds": bundle });
+        let plane: KarmadaDeployment = object("KarmadaDeployment", "paris", spec);
         let spec = PlaybookRunSpec::new(Intent::Backup, vec![Step::BackupEtcd], Vec::new());
-        let run = owned_run((&owner, None), Some(&plane), "", 0, spec);
-        assert_eq!((run.name(), run.spec.cluster_name.as_deref()), ("paris-backup-rj71de-0", Some("paris")));
+        let run = owned_run((&owner, None), Some((&plane).into()), "", 0, spec);
+        assert_eq!((run.name(), run.spec.former()), ("paris-backup-rj71de-0", Some(FormerRef::plane("paris"))));
     }
 }

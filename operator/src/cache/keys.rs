@@ -41,7 +41,7 @@ pub enum IndexKey {
     Stored(String),
     /// The EtcdBackupSchedule of this name made it.
     Schedule(String),
-    /// It takes the EtcdBackup of this name, which is of no cluster.
+    /// It takes the EtcdBackup of this name, which is of no ClusterDeployment.
     Backup(String),
     /// It is of the Addon of this name.
     Addon(String),
@@ -136,7 +136,8 @@ impl Indexed for PlaybookRun {
     fn keys(&self) -> Vec<IndexKey> {
         let cluster = self.spec.former().map(IndexKey::from);
         let hosts = self.spec.hosts.iter().cloned().map(IndexKey::Host);
-        let backup = self.spec.backup_ref.as_ref().filter(|_| cluster.is_none());
+        let is_of_cluster = self.spec.former().and_then(FormerRef::deployment).is_some();
+        let backup = self.spec.backup_ref.as_ref().filter(|_| !is_of_cluster);
         let backup = backup.map(|backup| IndexKey::Backup(backup.name.clone()));
         cluster.into_iter().chain(hosts).chain(backup).chain(is_probe(self).then_some(IndexKey::Probe)).collect()
     }

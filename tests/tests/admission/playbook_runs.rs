@@ -107,6 +107,21 @@ async fn a_run_has_the_steps_of_its_intent_and_no_others() -> Result<()> {
     ]).await
 }
 
+#[tokio::test(flavor = "multi_thread")]
+#[rustfmt::skip]
+async fn a_run_has_no_step_that_has_nothing_to_do_on_its_machines() -> Result<()> {
+    let of_plane = |intent: &str| with(with(r(), "spec.clusterKind", json!("KarmadaDeployment")), "spec.intent", json!(intent));
+    let nothing = "has nothing to do on machines of a KarmadaDeployment; those that have are: bootstrap-os, preflight, prepare, etcd,";
+    check(&ApiServer::shared().await?, [
+        (0, "of Nodes", of_plane("Custom"), "spec.steps", json!([["container-runtime"], ["prepare", "kubelet-configuration"]]), refused_at("spec", nothing)),
+        (0, "of kubeadm", of_plane("Renew"), "spec.steps", json!([["renew-certificates"]]), refused_at("spec", nothing)),
+        (0, "of services", r(), "spec.steps", json!([["karmada-programs"]]), refused_at("spec", "has nothing to do on machines of a ClusterDeployment")),
+        (0, "a part by hand", of_plane("Custom"), "spec.steps", json!([["karmada-balancer"]]), refused_at("spec", "is not allowed in a run of intent Custom")),
+        (0, "what works", of_plane("Custom"), "spec.steps", json!([["restart-services"], ["reboot"], ["karmada-programs", "probe-karmada"]]), Admitted),
+        (0, "a look", of_plane("Probe"), "spec.steps", json!([["probe-host", "probe-etcd", "probe-certificates", "probe-karmada"]]), Admitted),
+    ]).await
+}
+
 /// What is nested so deep that readers of JSON give up would blind everyone who lists runs; it is refused when it is
 /// read.
 #[tokio::test(flavor = "multi_thread")]

@@ -68,6 +68,23 @@ GROUPS = {
             "default": "",
         },
     },
+    "karmada_parts": {
+        "parts": {
+            "description": "Services of a Karmada control plane that may be on this machine.",
+            "type": "list",
+            "elements": "dict",
+            "default": [],
+            "suboptions": {
+                "name": {"description": "What messages call it.", "type": "str", "required": True},
+                "unit": {"description": "Its unit.", "type": "str", "required": True},
+                "health": {
+                    "description": "As of C(karmada_service). Empty - the unit alone says how it is.",
+                    "type": "dict",
+                    "default": {},
+                },
+            },
+        },
+    },
     "node": {
         "node_name": {
             "description": "Name of this machine's Node.",

@@ -11,6 +11,8 @@ short_description: Notes before a reboot which boot it ends, and tells afterward
 description:
   - C(due) in the result says whether the reboot is still to be made. An attempt that was cut short after it finds it done,
     however long the machine took to boot.
+extends_documentation_fragment:
+  - clusterwright.cluster.arguments.karmada_parts
 options:
   moment:
     description: Before the reboot, or after it.
@@ -29,7 +31,7 @@ author:
   - Clusterwright developers
 """
 
-from ansible_collections.clusterwright.cluster.plugins.module_utils import healthz, machine, membership, units
+from ansible_collections.clusterwright.cluster.plugins.module_utils import healthz, karmada_parts, machine, membership, units
 from ansible_collections.clusterwright.cluster.plugins.module_utils.api import wait
 from ansible_collections.clusterwright.cluster.plugins.module_utils.failure import StepFailure
 
@@ -42,7 +44,7 @@ def came(mark: dict, request: str) -> bool:
     return mark.get("request") == request and bool(mark.get("boot")) and mark["boot"] != machine.text(BOOT)
 
 
-def wait_for_services(timeout: float) -> None:
+def wait_for_services(timeout: float, parts: list) -> None:
     if units.exists("kubelet.service"):
         said = ""
 
@@ -59,6 +61,8 @@ def wait_for_services(timeout: float) -> None:
             "EtcdUnhealthy",
             lambda: f"etcd is not up{units.journal('etcd.service')}",
         )
+    for part in karmada_parts.to_run(parts):
+        karmada_parts.wait_for(part, timeout)
 
 
 def work(call) -> dict:
@@ -71,7 +75,7 @@ def work(call) -> dict:
         return {"changed": False, "due": due, "msg": "the reboot is due" if due else "the machine was rebooted already"}
     if not came(mark, request):
         raise StepFailure("NotRebooted", "the machine was not rebooted since this was asked for: the step runs again")
-    wait_for_services(call.params["timeout_seconds"])
+    wait_for_services(call.params["timeout_seconds"], call.params["parts"])
     if not call.check_mode:
         membership.save(membership.REBOOT, {**mark, "done": True})
     return {"changed": False, "msg": "booted, and its services are up"}

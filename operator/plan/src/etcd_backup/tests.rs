@@ -1,4 +1,5 @@
 mod faults;
+mod on_machines;
 mod verifying;
 
 use crds::etcd_backup::{BackupContent, BackupPhase};

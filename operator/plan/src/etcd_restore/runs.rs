@@ -242,7 +242,7 @@ fn next(
         vars: BTreeMap::from([(VARIABLE.to_owned(), vars)]),
         ..spec
     };
-    owned_run((restore, controller_ref(restore)), Some(deployment), purpose, tried, spec)
+    owned_run((restore, controller_ref(restore)), Some(deployment.into()), purpose, tried, spec)
 }
 
 /// The control planes, and the machines of a dedicated etcd.

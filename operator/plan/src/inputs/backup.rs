@@ -2,13 +2,14 @@
 
 use crds::backup::{BackupInputs, EtcdInputs, PlaneManifest};
 use crds::cluster_deployment::EtcdTopology;
-use crds::{ClusterDeployment, KarmadaDeployment, KubernetesVersion, ObjectExt, PlaybookRun, Reason};
+use crds::{ClusterDeployment, FormerRef, KarmadaDeployment, KubernetesVersion, ObjectExt, PlaybookRun, Reason};
 
 use super::etcd_client::etcd_client_values;
 use super::observed::{BackupSeen, ClusterSeen, PlaneSeen};
 use super::problem::InputsProblem;
 use super::storage::storage;
-use crate::karmada_deployment::{backup_source, pki};
+use crate::karmada_deployment::backup_source::{self, has_etcd_on_machines};
+use crate::karmada_deployment::pki;
 use crate::naming::short_hash;
 
 /// Where backups of etcds without a cluster are, below the prefix: no cluster's name begins so.
@@ -30,12 +31,12 @@ pub(super) fn inputs(
         return Err(InputsProblem::refused(Reason::StorageNotFound, message));
     };
     let (backup, spec) = (&seen.backup, &seen.backup.spec);
-    if spec.cluster_name != run.spec.cluster_name {
-        let of = |cluster: &Option<String>| match cluster {
-            Some(cluster) => format!("of cluster {cluster}"),
+    if former(seen) != run.spec.former() {
+        let of = |former: Option<FormerRef<'_>>| match former {
+            Some(former) => format!("of {former}"),
             None => "of no cluster".to_owned(),
         };
-        let (backups, runs) = (of(&spec.cluster_name), of(&run.spec.cluster_name));
+        let (backups, runs) = (of(former(seen)), of(run.spec.former()));
         let message = format!("EtcdBackup {} is {backups}, and this run {runs}: make a new run", reference.name);
         return Err(InputsProblem::refused(Reason::InputsRefused, message));
     }
@@ -71,6 +72,15 @@ pub(super) fn inputs(
         karmada_deployment: plane.map(described),
         kubernetes_version: kubernetes_version(deployment, plane),
     }))
+}
+
+/// Whose run takes it: on whose machines the etcd is, or which cluster says how it is read; none: nobody's.
+fn former(seen: &BackupSeen) -> Option<FormerRef<'_>> {
+    let of_plane = || {
+        let plane = seen.plane.as_ref().map(|plane| &plane.object);
+        plane.filter(|plane| has_etcd_on_machines(plane)).map(|plane| FormerRef::plane(plane.name()))
+    };
+    seen.backup.spec.cluster_name.as_deref().map(FormerRef::cluster).or_else(of_plane)
 }
 
 /// The plane that is backed up, once it can be; none: it is none.
@@ -135,7 +145,7 @@ pub struct EtcdWithoutMachine<'a> {
     pub secret: Option<&'a str>,
 }
 
-/// The etcd of a backup that is read over its endpoints; none: it is on machines of its cluster.
+/// The etcd of a backup that is read over its endpoints; none: it is on machines of its cluster, or of its plane.
 pub fn etcd_without_machine<'a>(
     seen: &'a BackupSeen,
     deployment: Option<&'a ClusterDeployment>,
@@ -145,6 +155,9 @@ pub fn etcd_without_machine<'a>(
         return Some(EtcdWithoutMachine { inputs, secret: Some(&etcd.secret_ref.name) });
     }
     if let Some(PlaneSeen { object, .. }) = &seen.plane {
+        if has_etcd_on_machines(object) {
+            return None;
+        }
         let prefix = Some(backup_source::etcd_prefix(object).to_owned());
         let inputs = EtcdInputs { endpoints: backup_source::etcd_endpoints(object), prefix };
         let secret = object.spec.etcd.external.as_ref().map(|external| external.secret_ref.name.as_str());
@@ -308,6 +321,36 @@ mod tests {
     }
 
     #[test]
+    fn a_plane_on_machines_is_read_there_by_a_run_of_its_own_and_kept_as_others_are() {
+        let binary = json!({ "controlPlane": { "replicas": 1 }, "artifacts": { "url": "https://b.example" } });
+        let on_machines = || {
+            let mut world = World::of_plane(json!({ "mode": "Binary", "binary": binary }));
+            world.run.spec.hosts = vec!["h1".to_owned()];
+            world.run.spec.cluster_name = Some("k1".to_owned());
+            world.run.spec.cluster_kind = crds::ClusterKind::KarmadaDeployment;
+            World { has_secret: false, ..world }
+        };
+        let inputs = on_machines().inputs().unwrap();
+        assert_eq!(inputs.location, "_karmada/k1/uid-k1/20260301T120000Z-uid-run");
+        assert_eq!(inputs.etcd, None);
+        // Whoever begins with it finds the same in the same place, whichever mode the plane had.
+        let in_pods = World { has_secret: false, ..World::of_plane(json!({})) }.inputs().unwrap();
+        assert_eq!(inputs, crds::backup::BackupInputs { etcd: None, ..in_pods });
+        let refused = |change: fn(&mut World)| {
+            let mut world = on_machines();
+            change(&mut world);
+            world.inputs().unwrap_err()
+        };
+        let foreign = refused(|world| world.run.spec.cluster_name = Some("k2".to_owned()));
+        assert!(foreign.contains("is of KarmadaDeployment k1, and this run of KarmadaDeployment k2"), "{foreign}");
+        let foreign = refused(|world| world.run.spec.cluster_kind = crds::ClusterKind::ClusterDeployment);
+        assert!(foreign.contains("is of KarmadaDeployment k1, and this run of ClusterDeployment k1"), "{foreign}");
+        let nowhere = refused(|world| world.run.spec.hosts.clear());
+        assert!(nowhere.contains("hosts is empty, and the etcd is on machines"), "{nowhere}");
+        assert!(refused(|world| world.plane.as_mut().unwrap().has_keys = false).starts_with("Secret k1-pki"));
+    }
+
+    #[test]
     fn a_plane_without_its_keys_is_not_backed_up_since_nobody_could_read_what_is_restored() {
         let mut world = World::of_plane(json!({}));
         world.plane.as_mut().unwrap().has_keys = false;
@@ -330,8 +373,8 @@ mod tests {
         check(World::new(json!({ "clusterName": "paris" }), &[], Some(json!({}))), "hosts is empty");
         check(
             World::new(bare(), &[], external()),
-            "EtcdBackup nightly is of no cluster, and this run of cluster paris",
+            "EtcdBackup nightly is of no cluster, and this run of ClusterDeployment paris",
         );
-        check(World::new(json!({ "clusterName": "rome" }), &[], external()), "of cluster rome");
+        check(World::new(json!({ "clusterName": "rome" }), &[], external()), "is of ClusterDeployment rome, and");
     }
 }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use crds::cluster_deployment::EtcdTopology;
 use crds::inputs::{Group, HostInputs};
 use crds::networking::PLANE_API_SERVER_PORT;
-use crds::step::Role;
+use crds::step::{Role, Step};
 use crds::{ClusterKind, Host, Machine, ObjectExt, PlaybookRun, Reason};
 use serde_json::{Map, Value, json};
 
@@ -17,10 +17,14 @@ use super::observed::PlaneMachines;
 use super::problem::InputsProblem;
 use super::variables::{Seat, etcd_variables, machines_in_order, only_ipv4, stands};
 use crate::certificates::RenewalPolicy;
-use crate::karmada_deployment::{Component, Release};
+use crate::karmada_deployment::{Component, Release, machines};
 
 /// The variable by which playbooks tell planes from clusters.
 const CLUSTER_KIND: &str = "cluster_kind";
+/// The variable of the programs that machines are to have, and the steps that read it.
+const PROGRAMS: (&str, [Step; 2]) = ("karmada_programs", [Step::Preflight, Step::KarmadaPrograms]);
+/// The variable of a machine's services, and the steps that read it.
+const SERVICES: (&str, [Step; 3]) = ("karmada_parts", [Step::ProbeKarmada, Step::RestartServices, Step::Reboot]);
 /// The variable of a run that has variables of its Hosts, by their names.
 const OF_HOSTS: &str = "karmada_hosts";
 
@@ -57,9 +61,18 @@ pub(super) fn variables(
     };
     let endpoint = endpoint.map(|(host, port)| json!({ "host": host, "port": port }));
     vars.extend(endpoint.map(|endpoint| ("kube_apiserver_endpoint".to_owned(), endpoint)));
-    let version = Release::wanted(&object.spec).map(|release| Component::ApiServer.version(&object.spec, release));
-    vars.extend(version.map(|version| ("kube_version".to_owned(), json!(version))));
+    if let Some(release) = Release::wanted(&object.spec) {
+        let version = Component::ApiServer.version(&object.spec, release);
+        vars.insert("kube_version".to_owned(), json!(version));
+        if has_any(run, &PROGRAMS.1) {
+            vars.insert(PROGRAMS.0.to_owned(), machines::programs(object, release));
+        }
+    }
     Ok(vars)
+}
+
+fn has_any(run: &PlaybookRun, steps: &[Step]) -> bool {
+    steps.iter().any(|step| run.spec.steps.contains(step))
 }
 
 fn identity(plane: &PlaneMachines<'_>) -> BTreeMap<String, Value> {
@@ -105,8 +118,8 @@ fn etcd(plane: &PlaneMachines<'_>, control_planes: &[Seat<'_>], dedicated: &[Sea
 /// Puts the host where its machine stands in the plane.
 pub(super) fn place(
     inputs: &mut HostInputs,
-    host: &Host,
-    machine: &Machine,
+    run: &PlaybookRun,
+    (host, machine): (&Host, &Machine),
     plane: &PlaneMachines<'_>,
 ) -> Result<(), InputsProblem> {
     let address = own_address(host)?;
@@ -120,6 +133,11 @@ pub(super) fn place(
     let member = inputs.groups.contains(&Group::Etcd).then(|| ("etcd_member_name", json!(host.name())));
     let vars = [("ip", json!(address)), ("access_ip", json!(address))].into_iter().chain(member);
     inputs.vars.extend(vars.map(|(name, value)| (name.to_owned(), value)));
+    // What the run has for the host of its own goes before.
+    let release = Release::wanted(&plane.object.spec);
+    if let Some(release) = release.filter(|_| machine.spec.role == Role::ControlPlane && has_any(run, &SERVICES.1)) {
+        inputs.vars.insert(SERVICES.0.to_owned(), machines::services(plane.object, release, address));
+    }
     Ok(())
 }
 
@@ -269,6 +287,48 @@ mod tests {
         assert!(refused(json!({ "h2": {} })).contains("Host h2 is none of the run's"));
         assert!(refused(json!({ "h1": 7 })).contains("vars.karmada_hosts.h1"));
         assert!(refused(json!([])).contains("vars.karmada_hosts: it is variables by Host"));
+    }
+
+    #[test]
+    fn what_an_administrator_asks_for_knows_the_programs_and_services_of_the_plane() {
+        let object = plane(", etcd: {topology: Dedicated, replicas: 1}", "firstInstalledAt: '2026-01-01T00:00:00Z'");
+        for steps in ["restart-services", "reboot", "probe-karmada"] {
+            let model = built(&object, &run("Custom", steps, "h1, e1", json!({}))).unwrap();
+            let services = model.hosts["h1"].vars["karmada_parts"].as_array().unwrap();
+            let named = |name: &str| services.iter().find(|one| one["name"] == name).unwrap();
+            assert_eq!(
+                named("balancer"),
+                &json!({ "name": "balancer", "unit": "clusterwright-karmada-balancer.service" })
+            );
+            assert_eq!(named("apiserver")["health"]["url"], json!("https://10.0.0.1:5443/readyz"));
+            assert_eq!(named("scheduler")["unit"], json!("clusterwright-karmada-scheduler.service"));
+            assert!(!model.hosts["e1"].vars.contains_key("karmada_parts"), "it has a member of etcd alone");
+        }
+        let model = built(&object, &run("Custom", "preflight, karmada-programs", "h1", json!({}))).unwrap();
+        let programs = model.vars["karmada_programs"].as_array().unwrap();
+        assert!(programs.contains(&json!({ "name": "karmada-scheduler", "version": "1.18.2" })), "{programs:?}");
+        let own = json!({ "h1": { "karmada_parts": [] } });
+        let asked = run("Probe", "probe-karmada", "h1", json!({ "karmada_hosts": own }));
+        assert_eq!(
+            built(&object, &asked).unwrap().hosts["h1"].vars["karmada_parts"],
+            json!([]),
+            "a planner knows better"
+        );
+        let model = built(&object, &run("Custom", "prepare", "h1", json!({}))).unwrap();
+        assert!(!model.hosts["h1"].vars.contains_key("karmada_parts") && !model.vars.contains_key("karmada_programs"));
+    }
+
+    #[test]
+    fn a_step_that_has_nothing_to_do_on_a_plane_s_machines_is_refused() {
+        let refused = |intent: &str, step: &str| {
+            let problem = built(&plane("", ""), &run(intent, step, "h1", json!({}))).unwrap_err();
+            assert_eq!(problem.reason, crds::Reason::StepNotAllowed);
+            problem.message
+        };
+        let said = refused("Custom", "container-runtime");
+        assert!(said.contains("step container-runtime has nothing to do on machines of a KarmadaDeployment"), "{said}");
+        assert!(refused("Renew", "renew-certificates").contains("renew-certificates has nothing to do"));
+        assert!(refused("Custom", "karmada-service").contains("is not allowed in a run of intent Custom"));
     }
 
     #[test]

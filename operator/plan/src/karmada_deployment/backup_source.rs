@@ -19,8 +19,8 @@ pub(crate) fn kubernetes_version(object: &KarmadaDeployment) -> Option<Kubernete
     server.version.as_deref()?.parse().ok()
 }
 
-/// Client URLs of its members, `https://HOST:PORT`: those of the spec, or one of each Pod. The certificates of its
-/// members are for these names.
+/// Client URLs of its members where they are read over these, `https://HOST:PORT`: those of the spec, or one of each
+/// Pod. The certificates of its members are for these names.
 pub(crate) fn etcd_endpoints(object: &KarmadaDeployment) -> Vec<String> {
     let etcd = &object.spec.etcd;
     match &etcd.external {
@@ -38,18 +38,14 @@ pub(crate) fn etcd_prefix(object: &KarmadaDeployment) -> &str {
     object.spec.etcd.external.as_ref().map_or(ETCD_PREFIX, |external| &external.prefix)
 }
 
-/// Why Pods of the metadata cluster cannot read it; none: they can.
+/// Whether its etcd is on machines of the plane, and is read there by a run on them.
+pub(crate) fn has_etcd_on_machines(object: &KarmadaDeployment) -> bool {
+    object.spec.binary.is_some() && object.spec.etcd.external.is_none()
+}
+
+/// Why its etcd cannot be read, by runs on machines or from Pods of the metadata cluster; none: it can.
 pub(crate) fn etcd_not_reached(object: &KarmadaDeployment) -> Option<String> {
-    if object.spec.etcd.external.is_some() {
-        return None;
-    }
-    if object.spec.binary.is_some() {
-        return Some(format!(
-            "the etcd of KarmadaDeployment {} is on machines of its own, which no backup reads: of a plane with mode Binary only an etcd of spec.etcd.external is backed up",
-            object.name()
-        ));
-    }
-    let host = object.spec.host_cluster_ref.as_ref()?;
+    let host = object.spec.host_cluster_ref.as_ref().filter(|_| object.spec.etcd.external.is_none())?;
     Some(format!(
         "the etcd of KarmadaDeployment {} runs on Cluster {}, whose Pods are not reached from the metadata cluster: of such a plane only an etcd of spec.etcd.external is backed up",
         object.name(),

@@ -3,6 +3,7 @@
 //! installs a plane, brings a machine to it, renews certificates and rolls a version through it.
 
 mod act;
+mod asked;
 mod balancer;
 mod certificates;
 mod deletion;
@@ -26,6 +27,7 @@ mod turn;
 mod wanted_parts;
 
 pub use act::Act;
+pub(crate) use asked::{programs, services};
 pub use balancer::{Frontend, frontends, served_at};
 pub use certificates::leaves;
 pub(super) use deletion::Deletion;

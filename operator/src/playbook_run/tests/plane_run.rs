@@ -78,3 +78,51 @@ async fn it_waits_for_a_plane_that_is_not_there_or_has_no_machines() {
     assert!(message(&api).contains("waits for KarmadaDeployment a, which is not there"), "{}", message(&api));
     assert!(api.get(JOB).is_none());
 }
+
+#[tokio::test]
+async fn a_backup_of_its_etcd_gets_the_keys_of_the_plane_and_a_certificate_that_its_members_trust() {
+    let api = of_plane("backup-etcd");
+    let group = "clusterwright.dev/v1alpha1";
+    let put = |kind: &str, plural: &str, name: &str, spec: Value| {
+        let meta = json!({ "name": name, "namespace": "fleet" });
+        let object = json!({ "apiVersion": group, "kind": kind, "metadata": meta, "spec": spec });
+        api.put(plural, &object.to_string());
+    };
+    put("BackupStorage", "backupstorages", "nfs", json!({ "volume": { "claimName": "c" } }));
+    let backup = json!({ "karmadaDeploymentRef": { "name": "a" }, "storageRef": { "name": "nfs" },
+        "encryption": { "recipients": ["age1x"] } });
+    put("EtcdBackup", "etcdbackups", "b", backup);
+    api.edit(RUN, |run| {
+        run["spec"]["intent"] = json!("Backup");
+        run["spec"]["backupRef"] = json!({ "name": "b" });
+    });
+    api.edit("machines/fleet/m", |machine| machine["status"] = json!({ "provisionedAt": "2026-01-01T00:00:00Z" }));
+    api.edit(PLANE, |plane| {
+        plane["status"] = json!({ "version": "1.18.2", "firstInstalledAt": "2026-01-01T00:00:00Z", "operations": [
+            { "run": "r", "mode": "Exclusive", "hosts": ["h"], "token": 5, "startedAt": "2026-01-01T00:00:00Z" }] });
+    });
+    turns(&api).await;
+    assert!(api.get(JOB).is_some(), "{}", message(&api));
+    let model: Value =
+        serde_json::from_str(api.get("configmaps/fleet/r").unwrap()["data"]["inputs.json"].as_str().unwrap()).unwrap();
+    assert_eq!(model["hosts"]["h"]["groups"], json!(["karmada_control_plane", "etcd"]));
+    assert!(model["backup"]["etcd"].is_null(), "{}", model["backup"]);
+    assert_eq!(model["backup"]["karmadaDeployment"]["version"], json!("1.18.2"));
+    let secret: BTreeMap<String, ByteString> =
+        serde_json::from_value(api.get("secrets/fleet/r").unwrap()["data"].clone()).unwrap();
+    let names: Vec<&str> = secret.keys().map(String::as_str).filter(|key| !key.starts_with("ssh-")).collect();
+    let expected = [
+        "bundle.karmadadeployment.json",
+        "bundle.pki.json",
+        "etcd.backup-client.crt",
+        "etcd.backup-client.key",
+        "pki.etcd-ca.crt",
+    ];
+    assert_eq!(names, expected);
+    let kept = api.get("secrets/fleet/a-pki").unwrap();
+    assert_eq!(json!(secret["pki.etcd-ca.crt"]), kept["data"]["etcd-ca.crt"]);
+    let bundled: Value = serde_json::from_slice(&secret["bundle.pki.json"].0).unwrap();
+    assert_eq!((&bundled["metadata"]["name"], &bundled["data"]), (&json!("a-pki"), &kept["data"]));
+    let object: Value = serde_json::from_slice(&secret["bundle.karmadadeployment.json"].0).unwrap();
+    assert_eq!(object["spec"]["mode"], json!("Binary"));
+}

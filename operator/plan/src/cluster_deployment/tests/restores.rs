@@ -114,3 +114,17 @@ fn backups_and_restores_go_over_ssh_and_need_no_api_rows_35_and_36() {
         assert!(phase == crds::playbook_run::RunPhase::Succeeded && token > 0, "{name}: {phase:?}");
     }
 }
+
+#[test]
+fn a_backup_that_has_not_begun_holds_up_no_machine_that_leaves() {
+    let mut world = World::new("controlPlane: {replicas: 3, endpoint: {host: 10.0.0.100}}", 4);
+    world.settle();
+    ask(&mut world, "nightly", Intent::Backup, Step::BackupEtcd);
+    world.runs.last_mut().unwrap().spec.hosts = ["h1", "h2", "h3"].map(str::to_owned).to_vec();
+    let leaving = world.machines[0].name().to_owned();
+    world.delete_machine(0);
+    world.settle();
+    assert!(!world.machines.iter().any(|machine| machine.name() == leaving), "{:?}", ready(&world));
+    assert!(!world.runs.iter().any(|run| run.name() == "nightly"), "it is asked for again, on those that stay");
+    assert_eq!(ready(&world).0, "True", "{:?}", ready(&world));
+}

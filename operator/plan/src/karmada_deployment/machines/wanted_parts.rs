@@ -15,12 +15,12 @@ use super::super::seats::{Seat, Seats};
 use super::super::upgrade::{Due, Upgrade};
 use super::balancer::frontends;
 use super::order::{Part, parts};
-use super::placed::{placed, version};
+use super::placed::placed;
 use super::service::{Service, Site, digest_of, exec_start, files_on, secret_key, service};
 use super::state::PlaneState;
 use crate::cluster_machine::ClusterMachine;
 use crate::naming::short_hash;
-use crate::settings::{BACKENDS, is_stopped, stopped};
+use crate::settings::{BACKENDS, stopped};
 
 /// A part that is wanted.
 #[derive(Clone, Debug, PartialEq)]
@@ -199,34 +199,4 @@ fn variables(service: &Service, files: Map<String, Value>, is_stopped: bool) -> 
         "files": files,
         "health": service.health,
     })
-}
-
-/// All programs that the machines of a plane are to have, by name and version.
-pub(super) fn programs(basis: &Basis<'_>) -> Value {
-    let component = |(_, part): (Stage, Part)| {
-        let Part::Component(component) = part else { return None };
-        let version = component.version(&basis.object.spec, basis.release);
-        Some(json!({ "name": component.name(), "version": version }))
-    };
-    parts(&basis.object.spec).into_iter().filter_map(component).collect()
-}
-
-/// What probes look at on a machine: the parts that it has, and where each says that it works.
-pub(in super::super) fn probed(state: &PlaneState<'_>, basis: &Basis<'_>, machine: &ClusterMachine<'_>) -> Value {
-    let address = machine.host.map(crate::inputs::address_in_cluster).unwrap_or_default();
-    let part = |(_, part): (Stage, Part)| {
-        let unit = part.unit()?;
-        let placed = placed(machine, part, state.seen.runs);
-        let Part::Component(component) = part else { return Some(json!({ "name": part.name(), "unit": unit })) };
-        let site = Site { address, etcd: &[] };
-        let running = placed.as_ref().and_then(|placed| version(&placed.digest)).unwrap_or_default();
-        let service = service(basis.object, basis.release, (component, running), &site, "");
-        let stopped = placed.is_some_and(|placed| is_stopped(&placed.digest));
-        let mut asked = json!({ "name": part.name(), "unit": unit });
-        if !stopped {
-            asked["health"] = service.health;
-        }
-        Some(asked)
-    };
-    parts(&basis.object.spec).into_iter().filter_map(part).collect()
 }

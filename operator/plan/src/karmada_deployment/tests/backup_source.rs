@@ -1,6 +1,6 @@
 //! What a backup of a plane reads.
 
-use super::super::backup_source::{etcd_endpoints, etcd_not_reached, etcd_prefix};
+use super::super::backup_source::{etcd_endpoints, etcd_not_reached, etcd_prefix, has_etcd_on_machines};
 use super::super::{HostFacts, leaves, names};
 use super::world::plane;
 
@@ -28,10 +28,19 @@ fn an_etcd_on_another_host_is_not_reached_unless_it_is_external() {
     let external = "etcd: {external: {endpoints: ['https://10.0.0.5:2379'], secretRef: {name: e}, prefix: /k1}}";
     let object = plane(remote);
     assert!(etcd_not_reached(&object).unwrap().contains("runs on Cluster host-a"));
-    let binary = "mode: Binary, binary: {controlPlane: {replicas: 1}, artifacts: {url: 'https://bundle.example.com'}}";
-    assert!(etcd_not_reached(&plane(binary)).unwrap().contains("is on machines of its own"));
-    assert_eq!(etcd_not_reached(&plane(&format!("{binary}, {external}"))), None);
     let object = plane(&format!("{remote}, {external}"));
     assert_eq!((etcd_not_reached(&object), etcd_prefix(&object)), (None, "/k1"));
     assert_eq!(etcd_endpoints(&object), ["https://10.0.0.5:2379"]);
+}
+
+#[test]
+fn the_etcd_of_a_plane_on_machines_is_read_there_unless_it_is_external() {
+    let binary = "mode: Binary, binary: {controlPlane: {replicas: 1}, artifacts: {url: 'https://bundle.example.com'}}";
+    let external = "etcd: {external: {endpoints: ['https://10.0.0.5:2379'], secretRef: {name: e}, prefix: /k1}}";
+    let own = plane(binary);
+    assert_eq!((has_etcd_on_machines(&own), etcd_not_reached(&own)), (true, None));
+    for others in [format!("{binary}, {external}"), external.to_owned(), String::new()] {
+        let object = plane(&others);
+        assert_eq!((has_etcd_on_machines(&object), etcd_not_reached(&object)), (false, None), "{others}");
+    }
 }

@@ -12,10 +12,11 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::super::act::Act;
+use super::super::asked::programs;
 use super::super::order::{Part, steps_to_join};
 use super::super::proposal::{Proposal, Round};
 use super::super::state::PlaneState;
-use super::super::wanted_parts::{Basis, etcd_digest, programs};
+use super::super::wanted_parts::{Basis, etcd_digest};
 use crate::attempts::{self, Failure, RetryDecision};
 use crate::cluster_machine::ClusterMachine;
 use crate::karmada_deployment::Component;
@@ -72,7 +73,7 @@ pub(super) fn etcd_part(
 /// preflight looks whether the bundle has them.
 pub(super) fn variables(state: &PlaneState<'_>, basis: &Basis<'_>, members: &[&Machine]) -> BTreeMap<String, Value> {
     let mut vars = state.etcd_variables(members);
-    vars.insert("karmada_programs".to_owned(), programs(basis));
+    vars.insert("karmada_programs".to_owned(), programs(basis.object, basis.release));
     vars
 }
 

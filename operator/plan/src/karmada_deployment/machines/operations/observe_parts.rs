@@ -7,11 +7,12 @@ use jiff::SignedDuration;
 use serde_json::{Map, Value, json};
 
 use super::super::act::Act;
+use super::super::asked::probed;
 use super::super::order::parts;
 use super::super::placed::placed;
 use super::super::proposal::{Proposal, Round};
 use super::super::state::PlaneState;
-use super::super::wanted_parts::{Basis, probed};
+use super::super::wanted_parts::Basis;
 use crate::attempts;
 use crate::cluster_machine::ClusterMachine;
 use crate::moment::after;
@@ -33,7 +34,7 @@ pub(super) fn propose(state: &PlaneState<'_>, basis: &Basis<'_>, _: &Round) -> P
     look(state, &machines, &is_probe, |hosts, number| {
         let mut run = state.owner.probe(Step::ProbeKarmada, hosts, &["probe-karmada"], number);
         let asked = |machine: &ClusterMachine<'_>| {
-            let parts = json!({ "karmada_parts": probed(state, basis, machine) });
+            let parts = json!({ "karmada_parts": probed(state, basis.release, machine) });
             Some((machine.host_name()?.to_owned(), parts))
         };
         let hosts: Map<String, Value> = machines.iter().filter_map(asked).collect();

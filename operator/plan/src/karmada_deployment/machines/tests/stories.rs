@@ -341,3 +341,52 @@ fn a_dedicated_etcd_has_machines_of_its_own_and_api_servers_learn_of_its_members
     assert_eq!(world.fleet.held(Role::Etcd).len(), 3);
     assert!(world.is_ready(), "{:?}", world.condition("Ready"));
 }
+
+/// A run that takes a backup of etcd, on these Hosts.
+fn back_up(world: &mut World, hosts: &str) {
+    let made = world.now;
+    let run = format!(
+        "{{apiVersion: clusterwright.dev/v1alpha1, kind: PlaybookRun, metadata: {{name: k1-backup-0, namespace: fleet, uid: k1-backup-uid, creationTimestamp: '{made}', ownerReferences: [{{apiVersion: clusterwright.dev/v1alpha1, kind: EtcdBackup, name: nightly, uid: nightly-uid, controller: true}}]}}, spec: {{clusterName: k1, clusterKind: KarmadaDeployment, intent: Backup, steps: [backup-etcd], hosts: [{hosts}], backupRef: {{name: nightly}}}}}}"
+    );
+    world.fleet.runs.push(serde_yaml::from_str(&run).unwrap());
+}
+
+fn backup(world: &World) -> Option<&crds::PlaybookRun> {
+    world.fleet.runs.iter().find(|run| run.name() == "k1-backup-0")
+}
+
+#[test]
+fn a_backup_has_the_machines_alone_and_what_is_changed_meanwhile_comes_after_it() {
+    let mut world = settled(BINARY, 3);
+    back_up(&mut world, "h1, h2, h3");
+    world.object.spec.version = "1.18.3".parse().unwrap();
+    world.settle();
+    let status = backup(&world).unwrap().status.clone().unwrap();
+    assert!(status.token > 0 && status.finished_at.is_some(), "{status:?}");
+    assert!(world.is_ready() && world.upgrade().is_none(), "{:?}", world.condition("Ready"));
+    assert!(world.object.status.as_ref().unwrap().operations.is_empty());
+}
+
+#[test]
+fn a_backup_that_has_not_begun_holds_up_no_machine_that_leaves() {
+    let mut world = settled(BINARY, 4);
+    back_up(&mut world, "h1, h2, h3");
+    let name = world.fleet.on("h1").unwrap().name().to_owned();
+    world.fleet.delete(&name);
+    pass(&mut world, 5);
+    assert!(backup(&world).is_none(), "it is asked for again, on those that stay");
+    assert!(!world.fleet.held(Role::ControlPlane).contains(&"h1"), "{:?}", world.condition("Ready"));
+    assert!(world.is_ready(), "{:?}", world.condition("Ready"));
+}
+
+#[test]
+fn a_paused_plane_lets_no_backup_begin() {
+    let mut world = settled(BINARY, 3);
+    world.object.spec.paused = true;
+    back_up(&mut world, "h1, h2, h3");
+    pass(&mut world, 2);
+    assert_eq!(backup(&world).unwrap().status, None);
+    world.object.spec.paused = false;
+    world.settle();
+    assert!(backup(&world).unwrap().status.as_ref().unwrap().finished_at.is_some());
+}
