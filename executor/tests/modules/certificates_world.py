@@ -177,7 +177,7 @@ class Etcd:
         urls += f" --listen-peer-urls=https://{ADDRESS}:2380 --initial-advertise-peer-urls=https://{ADDRESS}:2380"
         with open("/data/etcd.log", "ab") as log:
             self.process = subprocess.Popen(
-                ["etcd", "--name=h1", "--data-dir=/data/etcd", "--log-level=warn", "--unsafe-no-fsync", *tls.split(), *urls.split(),
+                ["etcd", "--name=h1", "--data-dir=/data/etcd", "--log-level=warn", *tls.split(), *urls.split(),
                  f"--initial-cluster=h1=https://{ADDRESS}:2380", "--peer-client-cert-auth"], stdout=log, stderr=log)
         deadline = time.monotonic() + 30
         while certificates.served("127.0.0.1", 2379) is None:
