@@ -118,6 +118,8 @@ pub async fn take_of(
 pub const OF_CLUSTER: &[&str] = &["clusterdeployment.json", "machinesets.json", "pki.json"];
 /// The same of a cluster whose etcd others run.
 pub const OF_EXTERNAL: &[&str] = &["clusterdeployment.json", "machinesets.json", "members.json", "pki.json"];
+/// The same of a plane on machines.
+pub const OF_PLANE: &[&str] = &["karmadadeployment.json", "pki.json"];
 /// The same of an etcd without a cluster.
 pub const OF_ETCD: &[&str] = &["etcdbackup.json", "members.json"];
 
@@ -156,6 +158,7 @@ pub fn read_with(
             Some("pki.json") => ensure!(value["data"]["ca.key"].is_string(), "the bundle has no key"),
             Some("members.json") => ensure!(value[0]["peerURLs"].is_array(), "no members"),
             Some("etcdbackup.json") => ensure!(value["spec"]["etcd"]["endpoints"].is_array(), "no endpoints"),
+            Some("karmadadeployment.json") => ensure!(value["spec"]["mode"].is_string(), "no spec"),
             Some("clusterdeployment.json") => ensure!(value["spec"]["kubernetesVersion"].is_string(), "no spec"),
             _ => {}
         }

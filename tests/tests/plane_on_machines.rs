@@ -4,9 +4,11 @@
 
 use std::time::Duration;
 
+use age::x25519::Identity;
 use anyhow::{Context, Result, ensure};
 use crds::karmada_deployment::KarmadaDeploymentStatus;
 use crds::{Host, KarmadaDeployment, Machine, conditions, names};
+use e2e::backups::{self, Drill};
 use e2e::eventually::{Look, eventually};
 use e2e::karmada::on_machines::OnMachines;
 use e2e::karmada::works::{
@@ -18,6 +20,7 @@ use e2e::lifecycle::whole::list_members;
 use e2e::lifecycle::writer::Writer;
 use e2e::objects::VERSION as KUBERNETES;
 use e2e::scenario::{Scenario, scenario};
+use e2e::volume::Volume;
 use kube::ResourceExt;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use lab::machines;
@@ -45,6 +48,7 @@ async fn a_plane_grows_is_upgraded_loses_its_first_machine_and_gives_all_of_them
         story.begins_on_one_machine().await?;
         story.grows_to_three().await?;
         story.comes_to_the_next_minor().await?;
+        story.is_backed_up().await?;
         story.loses_its_first_machine().await?;
         story.gives_its_machines_back().await
     })
@@ -109,6 +113,26 @@ impl Story<'_> {
         ensure!(status.version.as_deref() == Some(*version), "it has {:?}", status.version);
         self.told(&writer, version);
         self.works().await
+    }
+
+    /// By a run on one of its machines: read without us, the backup has what was written, and the plane's keys.
+    async fn is_backed_up(&self) -> Result<()> {
+        let volume = Volume::make(self.scenario, "backups").await?;
+        let storage = json!({
+            "apiVersion": "clusterwright.dev/v1alpha1", "kind": "BackupStorage",
+            "metadata": {"namespace": self.scenario.name, "name": "volume"}, "spec": {"volume": {"claimName": "backups"}},
+        });
+        self.scenario.apply(&storage).await?;
+        backups::storage_is(self.scenario, "volume", "True", GONE).await?;
+        let (identity, plane) = (Identity::generate(), json!({"karmadaDeploymentRef": {"name": NAME}}));
+        let content = backups::take_of(self.scenario, "first", plane, "volume", &identity).await?;
+        let scratch = tempfile::tempdir()?;
+        let snapshot = scratch.path().join("snapshot.db");
+        backups::read_with(&volume.path(), &content, &identity, &snapshot, backups::OF_PLANE)?;
+        let drill = Drill::start(&snapshot, scratch.path())?;
+        ensure!(drill.has("/registry/configmaps/default/written").await?, "what was written is not there");
+        self.scenario.say(&format!("{} keys are backed up at {}", content.keys, content.location));
+        volume.remove(self.scenario).await
     }
 
     async fn loses_its_first_machine(&self) -> Result<()> {

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Result, ensure};
+use e2e::karmada::works::api_of;
 use kube::api::{Api, DynamicObject, ListParams};
 use kube::{Client, ResourceExt};
 
 use super::members::Member;
-use super::story::api_of;
 
 const RBAC: &str = "rbac.authorization.k8s.io";
 

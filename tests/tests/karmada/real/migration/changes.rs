@@ -1,13 +1,14 @@
 //! What happens in a plane before and after it is backed up.
 
 use anyhow::{Context, Result, ensure};
+use e2e::karmada::works::objects;
 use kube::ResourceExt;
 use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams};
 use kube::core::GroupVersionKind;
 use serde_json::{Value, json};
 
 use super::super::World;
-use super::super::members::{Member, a_change_reaches, objects};
+use super::super::members::{Member, a_change_reaches};
 
 fn config_map(name: &str) -> Result<DynamicObject> {
     let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"a": "b"}});
