@@ -87,7 +87,7 @@ class Machine:
             return False
         if check:
             return True
-        environment = {"PATH": PROGRAMS, "GOGC": os.environ.get("GOGC", "100")}
+        environment = {"PATH": PROGRAMS}
         with open(f"{self.home}/initial.env", encoding="utf-8") as source:
             environment.update(line.strip().split("=", 1) for line in source if "=" in line)
         # Of what the module writes, only what is an environment: tests give other contents, too.
@@ -99,8 +99,7 @@ class Machine:
         tls = f"{common} --trusted-ca-file={PKI}/ca.crt {common.replace('--', '--peer-')} --peer-trusted-ca-file={PKI}/ca.crt"
         with open(f"{self.home}/log", "ab") as log:
             self.process = subprocess.Popen(
-                [f"{PROGRAMS}/etcd", f"--name={self.name}", f"--data-dir={self.data()}", "--log-level=warn", "--unsafe-no-fsync",
-                 *tls.split(), *self.flags,
+                [f"{PROGRAMS}/etcd", f"--name={self.name}", f"--data-dir={self.data()}", "--log-level=warn", *tls.split(), *self.flags,
                  f"--listen-client-urls={self.client}", f"--advertise-client-urls={self.client}",
                  f"--listen-peer-urls={self.peer}", f"--initial-advertise-peer-urls={self.peer}"],
                 env=environment, stdout=log, stderr=log)
@@ -204,27 +203,26 @@ class Writer(threading.Thread):
 
     def __init__(self, machines):
         super().__init__(daemon=True)
-        self.gap, self.count, self.ended = 0.0, 0, False
-        context = ssl.create_default_context(cafile=f"{PKI}/ca.crt")
-        context.load_cert_chain(f"{PKI}/healthcheck-client.crt", f"{PKI}/healthcheck-client.key")
-        at = lambda machine: http.client.HTTPSConnection(machine.client.removeprefix("https://"), timeout=1, context=context)
-        # Kept while they work: a handshake for each write is most of what the writes cost.
-        self.connections = [at(machine) for machine in machines]
+        self.machines, self.gap, self.count, self.ended = machines, 0.0, 0, False
+        self.context = ssl.create_default_context(cafile=f"{PKI}/ca.crt")
+        self.context.load_cert_chain(f"{PKI}/healthcheck-client.crt", f"{PKI}/healthcheck-client.key")
 
-    def put(self, connection):
+    def put(self, url):
+        connection = http.client.HTTPSConnection(url.removeprefix("https://"), timeout=1, context=self.context)
         try:
             connection.request("POST", "/v3/kv/put", json.dumps({"key": "Zm9v", "value": "YmFy"}))
             answer = connection.getresponse()
             answer.read()
             return answer.status == 200
         except (OSError, http.client.HTTPException):
-            connection.close()
             return False
+        finally:
+            connection.close()
 
     def run(self):
         last = time.monotonic()
         while not self.ended:
-            if any(map(self.put, self.connections)):
+            if any(self.put(machine.client) for machine in self.machines):
                 now = time.monotonic()
                 self.gap, last, self.count = max(self.gap, now - last), now, self.count + 1
             time.sleep(0.02)
