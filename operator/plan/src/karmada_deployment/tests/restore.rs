@@ -242,7 +242,9 @@ fn nothing_acts_and_nobody_is_let_in_until_the_report_is_approved() {
     world.restore.members.insert("m2".to_owned(), Err("timeout".to_owned()));
     let works = world.restore.works.as_mut().unwrap();
     works[1]["metadata"]["deletionTimestamp"] = json!("2026-11-27T03:00:00Z");
-    world.restore.members.insert("m2".to_owned(), Ok(vec![works[1]["spec"]["workload"]["manifests"][0].clone()]));
+    let mut there = works[1]["spec"]["workload"]["manifests"][0].clone();
+    there["metadata"]["labels"] = json!({ "karmada.io/managed": "true" });
+    world.restore.members.insert("m2".to_owned(), Ok(vec![there]));
     world.settle();
     check(&world);
     assert!(world.condition("Ready").2.contains("m2: 1 object deleted: ConfigMap default/x"));
