@@ -171,8 +171,8 @@ async fn taken_over(moved: &World, members: &[Member]) -> Result<()> {
     Ok(())
 }
 
-/// What the report has named, and nothing else. Members are said to be reached by what the backup says of them: an agent
-/// may come a moment later.
+/// What the report has named, and nothing else. That members are reached is what the backup says of them: an agent may
+/// come later.
 async fn what_was_reported_has_happened(moved: &World, members: &[Member], before: &[Seen]) -> Result<()> {
     moved
         .until("as reported", async |_| {
