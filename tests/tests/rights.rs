@@ -26,20 +26,18 @@ const ACCOUNT: &str = "clusterwright-operator";
 const ERRANDS: &str = "rights";
 
 /// Rights that no request asks for, or only a rare fault needs: verb, resource, and why it is granted nevertheless.
-const EXCEPTIONS: [(&str, &str, &str); 15] = [
+const EXCEPTIONS: [(&str, &str, &str); 13] = [
     ("delete", "clusters", REBUILD),
     ("delete", "etcdbackups", SCHEDULES),
     ("patch", "etcdbackups", REMOVALS),
     ("get", "etcdbackupschedules", SCHEDULES),
     ("get", "clusteraddons", ADDONS),
-    ("get", "karmadadeployments", PLANES),
-    ("patch", "karmadadeployments", PLANES),
     ("update", "addons/finalizers", OWNERS),
     ("update", "backupstorages/finalizers", OWNERS),
     ("update", "clusterdeployments/finalizers", OWNERS),
     ("update", "etcdbackups/finalizers", OWNERS),
     ("update", "etcdrestores/finalizers", OWNERS),
-    ("update", "karmadadeployments/finalizers", PLANES),
+    ("update", "karmadadeployments/finalizers", OWNERS),
     ("update", "machinesets/finalizers", OWNERS),
     ("update", "playbookruns/finalizers", OWNERS),
 ];
@@ -53,8 +51,6 @@ const SCHEDULES: &str = "asked for when a schedule keeps a backup no longer, and
 const REMOVALS: &str = "asked for when an EtcdBackup with `deletionPolicy: Delete` begins, and when it is deleted: those of \
                         the lab have `Retain`";
 const ADDONS: &str = "asked for before anything is applied to a cluster, and that of the errand does not answer";
-const PLANES: &str = "asked for once the host of a Karmada plane answers, and that of the errand does not: the test of Karmada's \
-                      planes runs with these roles";
 const OWNERS: &str = "asked for by the admission plugin OwnerReferencesPermissionEnforcement, which is on in the lab: without \
                       it, making what these own is refused, and this test fails by that";
 
