@@ -85,17 +85,22 @@ impl Member {
     }
 }
 
+/// Members `m1` to `m4`, each in a network of its own.
+pub(super) async fn start_four(world: &World) -> Result<[Member; 4]> {
+    Ok([
+        Member::start(world, "m1", world.net + 1).await?,
+        Member::start(world, "m2", world.net + 2).await?,
+        Member::start(world, "m3", world.net + 3).await?,
+        Member::start(world, "m4", world.net + 4).await?,
+    ])
+}
+
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs Karmada's programs: make karmada"]
 async fn members_join_run_what_a_policy_gives_them_and_leave_with_or_without_it() -> Result<()> {
     let world = World::start().await?;
     world.until("ready", World::is_ready).await?;
-    let members = [
-        Member::start(&world, "m1", world.net + 1).await?,
-        Member::start(&world, "m2", world.net + 2).await?,
-        Member::start(&world, "m3", world.net + 3).await?,
-        Member::start(&world, "m4", world.net + 4).await?,
-    ];
+    let members = start_four(&world).await?;
     join(&world, &members, &["push", "push", "pull", "pull"]).await?;
     propagate(&world).await?;
     run_all(&world, &members).await?;

@@ -17,7 +17,7 @@ use serde_json::json;
 use tokio::time::sleep;
 
 use super::World;
-use super::members::{Member, a_change_reaches, join, propagate, run_all};
+use super::members::{Member, a_change_reaches, join, propagate, run_all, start_four};
 use super::moved::Seen;
 use super::snapshot::Snapshot;
 use crate::restore::approve;
@@ -44,12 +44,7 @@ struct Backup {
 async fn a_plane_is_moved_and_its_members_keep_what_they_run() -> Result<()> {
     let world = World::start().await?;
     world.until("ready", World::is_ready).await?;
-    let members = [
-        Member::start(&world, "m1", world.net + 1).await?,
-        Member::start(&world, "m2", world.net + 2).await?,
-        Member::start(&world, "m3", world.net + 3).await?,
-        Member::start(&world, "m4", world.net + 4).await?,
-    ];
+    let members = start_four(&world).await?;
     join(&world, &members, &MODES).await?;
     propagate(&world).await?;
     run_all(&world, &members).await?;

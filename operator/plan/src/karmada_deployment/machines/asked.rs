@@ -1,4 +1,4 @@
-//! What runs that bring no part are told of a plane's services, be they a planner's or an administrator's: which
+//! What runs that bring no part know of a plane's services, be they a planner's or an administrator's: which
 //! programs there are to be, and where each service says that it works.
 
 use crds::KarmadaDeployment;
