@@ -278,7 +278,8 @@ pub enum KarmadaDeletionPolicy {
     Detach,
 }
 
-/// How long the leaf certificates of a plane last, and when they are renewed. Its authorities last ten years.
+/// How long the leaf certificates of a plane last, when they are renewed, and whose authorities sign them. Authorities
+/// that are made last ten years, and no leaf outlasts its authority.
 #[derive(Serialize, Deserialize, Clone, Debug, PartialEq, Eq, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 #[x_kube(validation = Rule::new("!has(self.renewBeforeDays) || self.renewBeforeDays < self.validityDays")
@@ -294,11 +295,18 @@ pub struct PlaneCertificates {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 1824))]
     pub renew_before_days: Option<i32>,
+    /// Name of a Secret with authorities of your own, e.g. that your company's PKI has issued: `ca.crt` with `ca.key`
+    /// (the API server and its clients, Karmada's servers), `etcd-ca.crt` with `etcd-ca.key`, `front-proxy-ca.crt` with
+    /// `front-proxy-ca.key`; each pair as in `certificates.caRef` of a ClusterDeployment. It holds nothing else. Those
+    /// that it lacks are made. Another pair there is the wish to have that authority rotated to it. Absent: all are
+    /// made; a plane keeps what it has when the reference is taken away.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ca_ref: Option<LocalRef>,
 }
 
 impl Default for PlaneCertificates {
     fn default() -> Self {
-        Self { validity_days: default_validity_days(), renew_before_days: None }
+        Self { validity_days: default_validity_days(), renew_before_days: None, ca_ref: None }
     }
 }
 

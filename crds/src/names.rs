@@ -102,8 +102,9 @@ pub mod annotation {
     /// On the object whose message asks for it: go on with what needs approval: `<what>.<digest>`,
     /// several separated by commas. Each is for one thing; the message has the whole command.
     pub const APPROVE: &str = "clusterwright.dev/approve";
-    /// On a ClusterDeployment: rotate an authority or a key, `<ca, etcd-ca, front-proxy-ca, service-account-key or
-    /// encryption-key>.<number>`; the number is one that it was not rotated with before, and greater.
+    /// On a ClusterDeployment, or a KarmadaDeployment: rotate an authority or a key, `<ca, etcd-ca, front-proxy-ca,
+    /// service-account-key or encryption-key>.<number>`; the number is one that it was not rotated with before, and
+    /// greater. The encryption key of a KarmadaDeployment is not rotated.
     pub const ROTATE: &str = "clusterwright.dev/rotate";
     /// On the Secret with a cluster's authorities and keys, written by the operator: the numbers with which each was
     /// rotated last, as in `clusterwright.dev/rotate`, several separated by commas.

@@ -275,7 +275,16 @@ impl Reconcile for Observation {
                 ctx.following.retain(self.object.uid(), |_| false);
                 execute::remove_finalizer(ctx, &*self.object, finalizer::KARMADA).await
             }
-            Action::MakeKeys => pki::make(ctx, &owner(), &Default::default(), self.now).await,
+            Action::MakeKeys { given } => {
+                let own = Box::pin(pki::own::decided(ctx, &owner(), given)).await?;
+                Box::pin(pki::make(ctx, &owner(), &own, self.now)).await
+            }
+            Action::Rotate { subject, next } => {
+                Box::pin(pki::rotation::make(ctx, &owner(), *subject, *next, self.now)).await
+            }
+            Action::TakeAuthority { subject, fingerprint } => {
+                Box::pin(pki::rotation::take(ctx, &owner(), *subject, fingerprint)).await
+            }
             Action::FetchKeys(transfer) => key_transfer::fetch(ctx, transfer).await,
             Action::TakeKeys => key_transfer::take(ctx, &owner()).await,
             Action::DropKeyTransfer => key_transfer::discard(ctx, &owner()).await,
@@ -322,7 +331,7 @@ impl Reconcile for Observation {
     }
 
     async fn report(&self, ctx: &Context, plan: &PlanOf<Self>) {
-        let told = [condition::READY, condition::MEMBERS_READY, condition::DELETING];
+        let told = [condition::READY, condition::MEMBERS_READY, condition::AUTHORITIES_ROTATED, condition::DELETING];
         for transition in transitions(self.object.conditions(), &plan.status.conditions, &told) {
             ctx.events.transition(&*self.object, &transition).await;
         }

@@ -55,13 +55,16 @@ pub async fn make(ctx: &Context, owner: &PkiOwner, own: &Own, now: Timestamp) ->
 
 /// The authorities and keys of its owner; none: their Secret is not there.
 pub async fn read(ctx: &Context, owner: &PkiOwner) -> Result<Option<Pki>, Error> {
-    let name = owner.keys_secret();
-    let parse = |secret: Secret| {
+    parse(owner, owner.find(ctx, &owner.keys_secret()).await?)
+}
+
+/// Those in their Secret, if it is there.
+pub fn parse(owner: &PkiOwner, found: Option<Secret>) -> Result<Option<Pki>, Error> {
+    let read = |secret: Secret| {
         owner.check(&secret)?;
-        Pki::from_data(owner.table, &name, &secret.data.unwrap_or_default())
+        Pki::from_data(owner.table, &owner.keys_secret(), &secret.data.unwrap_or_default())
     };
-    let found = owner.find(ctx, &name).await?;
-    found.map(parse).transpose().doing(|| format!("read the keys of {}", owner.title()))
+    found.map(read).transpose().doing(|| format!("read the keys of {}", owner.title()))
 }
 
 /// The same, for what was decided on when they were there.

@@ -30,6 +30,7 @@ pub mod removal;
 pub mod restore;
 mod restore_seen;
 mod restoring;
+mod rotating;
 mod seats;
 mod spec_problem;
 mod status;
@@ -149,6 +150,20 @@ fn keep(observed: &Observed<'_>) -> Planned {
     });
     let upgrade = upgrade.as_ref().map(|(outcome, upgrade)| (outcome, upgrade));
     let restart = token_restart::token_restart(observed);
+    let rotating = {
+        let waits_for = restore.as_ref().and_then(|restore| restore.problem.as_ref());
+        let wants_version = upgrade.map(|(_, upgrade)| format!("waits for the upgrade to {}", upgrade.record.to));
+        rotating::rotating(
+            observed,
+            &rotating::Scene {
+                reports: &reports,
+                problems: &[before.as_ref(), waits_for, outdated.as_ref(), restart.problem.as_ref(), silent.as_ref()],
+                serves_members: !members.actions.is_empty(),
+                members: &members.status,
+                under_way: wants_version.as_deref(),
+            },
+        )
+    };
     let (outdated, restarted_at) = (outdated.or(restart.problem), restart.at);
     let found = Found {
         wanted: &wanted,
@@ -159,6 +174,7 @@ fn keep(observed: &Observed<'_>) -> Planned {
         upgrade,
         restore: restore.as_ref(),
         members: &members.status,
+        rotating: rotating.statement.as_ref(),
         restarted_at,
         machines: machines.as_ref(),
     };
@@ -166,7 +182,7 @@ fn keep(observed: &Observed<'_>) -> Planned {
     let is_at_rest = status::plane_works(&status) && !has_work;
     let next = Next::after_seconds(match upgrade {
         Some((outcome, _)) if outcome.has_moved => 1,
-        _ if restore.as_ref().is_some_and(|restore| restore.has_moved) => 1,
+        _ if restore.as_ref().is_some_and(|restore| restore.has_moved) || rotating.action.is_some() => 1,
         Some((_, upgrade)) if !upgrade.has_begun() => BEGIN_SECONDS,
         None if is_at_rest => RESYNC_SECONDS,
         _ => LOOK_AGAIN_SECONDS,
@@ -176,7 +192,8 @@ fn keep(observed: &Observed<'_>) -> Planned {
     let waits_for = status.message.clone().filter(|_| !is_ready).or(members.waits_for);
     // What fails for a member ends nothing; what fails for the plane would end what is done for members.
     let backup = upgrade.and_then(|(outcome, _)| outcome.backup.clone()).map(Action::CreateBackup);
-    let actions = members.actions.into_iter().map(Action::Member).chain(actions).chain(backup).collect();
+    let actions =
+        members.actions.into_iter().map(Action::Member).chain(actions).chain(backup).chain(rotating.action).collect();
     Plan { actions, status, next: next.or_sooner(members.next), waits_for }
 }
 

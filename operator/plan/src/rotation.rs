@@ -1,6 +1,7 @@
 //! Rotation of a cluster's authorities and keys: what there is of each, and how one after the other takes its place.
 //! Everybody trusts both before the new one signs, and has from the new one before the old one goes.
 
+pub mod asking;
 pub mod own;
 pub mod request;
 pub mod retired;
@@ -198,6 +199,29 @@ pub const STORED: &str = "stored-secrets";
 pub const PLUGIN: &str = "kms-plugin";
 /// Of a machine that joined while a rotation was under way: it may have some of it.
 pub const JOINED: &str = "joined";
+
+/// What is done in this stage.
+pub fn doing(subject: Subject, stage: Stage) -> &'static str {
+    match (stage, subject) {
+        (Stage::Trust, Subject::EncryptionKey) => "the next one decrypts",
+        (Stage::Trust, _) => "the next one is trusted",
+        (Stage::Sign, Subject::EncryptionKey) => "the next one encrypts",
+        (Stage::Sign, _) => "the next one signs",
+        (Stage::Settled, _) => "the former one goes",
+    }
+}
+
+/// What is refused once the former one is gone, and what people do about it before.
+pub fn refused_afterwards(subject: Subject) -> &'static str {
+    match subject {
+        Subject::ServiceAccountKey => {
+            "tokens of the former key are refused afterwards: Pods get new ones within a day, and Secrets of type kubernetes.io/service-account-token are to be made anew"
+        }
+        Subject::Ca | Subject::EtcdCa | Subject::FrontProxyCa | Subject::EncryptionKey => {
+            "whoever has a kubeconfig or certificate from the former one is refused afterwards: replace those"
+        }
+    }
+}
 
 /// One move of a rotation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

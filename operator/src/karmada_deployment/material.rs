@@ -6,6 +6,7 @@ use crds::names::certificates_secret;
 use crds::{KarmadaDeployment, ObjectExt};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Secret;
+use plan::karmada_deployment::pki::TABLE;
 use plan::karmada_deployment::{Files, HostFacts, Material, leaves, sources};
 
 use super::pki_owner::{pki_owner, row};
@@ -39,8 +40,15 @@ pub(super) async fn read(
     now: Timestamp,
 ) -> Result<Secrets, Error> {
     let owner = pki_owner(object);
-    let mut material = Material { secrets: of_people(ctx, object).await?, ..Material::default() };
-    let Some(pki) = pki::read(ctx, &owner).await? else {
+    let kept = owner.find(ctx, &owner.keys_secret()).await?;
+    let own = pki::own::read(ctx, &owner).await?;
+    let mut material = Material {
+        secrets: of_people(ctx, object).await?,
+        authorities: kept.as_ref().map(|keys| pki::rotation::seen(keys, TABLE)).unwrap_or_default(),
+        own_authorities: own.map(|own| own.and_then(|own| pki::own::seen(&own, TABLE, kept.as_ref()))),
+        ..Material::default()
+    };
+    let Some(pki) = pki::parse(&owner, kept)? else {
         return Ok(Secrets { material, ..Secrets::default() });
     };
     let kept = certificates(ctx, &owner).await?;

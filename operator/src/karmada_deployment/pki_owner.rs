@@ -14,7 +14,12 @@ pub(super) const ADMINISTRATOR: Administrator = Administrator { common_name: "sy
 
 /// The KarmadaDeployment as the owner of its PKI.
 pub(crate) fn pki_owner(object: &KarmadaDeployment) -> PkiOwner {
-    PkiOwner { missing: missing(object), ..PkiOwner::new("plane", object, TABLE, (&object.spec.certificates).into()) }
+    let certificates = &object.spec.certificates;
+    PkiOwner {
+        missing: missing(object),
+        own_authorities: certificates.ca_ref.as_ref().map(|reference| reference.name.clone()),
+        ..PkiOwner::new("plane", object, TABLE, certificates.into())
+    }
 }
 
 /// A certificate as the PKI issues it.

@@ -5,6 +5,7 @@ mod estimators;
 mod machines;
 mod members;
 mod restore;
+mod rotation;
 mod upgrade;
 mod world;
 

@@ -24,7 +24,7 @@ impl From<&Certificates> for RenewalPolicy {
 
 impl From<&PlaneCertificates> for RenewalPolicy {
     fn from(wanted: &PlaneCertificates) -> Self {
-        let PlaneCertificates { validity_days, renew_before_days } = *wanted;
+        let PlaneCertificates { validity_days, renew_before_days, .. } = *wanted;
         Self::from(&Certificates { validity_days, renew_before_days, ca_ref: None })
     }
 }

@@ -5,7 +5,7 @@ use crds::machine::AppliedSettings;
 use crds::step::{Role, Step};
 
 use super::state::{ClusterMachine, ClusterState};
-use crate::rotation::{MEMBER, PLUGIN, PODS, Ring, STORED, Stage, Subject};
+use crate::rotation::{MEMBER, PLUGIN, PODS, Ring, STORED, Stage, Subject, doing};
 use crate::settings::authorities::{of_role, step_of};
 use crate::settings::{self, Difference};
 
@@ -229,15 +229,4 @@ pub(super) fn title(state: &ClusterState<'_>, subject: Subject) -> String {
 /// What is written anew.
 pub(super) fn rewritten(state: &ClusterState<'_>) -> &'static str {
     if state.observed.authorities.encryption.is_of_secrets() { "Secrets" } else { "objects of encrypted resources" }
-}
-
-/// What is done in this stage.
-pub(super) fn doing(subject: Subject, stage: Stage) -> &'static str {
-    match (stage, subject) {
-        (Stage::Trust, Subject::EncryptionKey) => "the next one decrypts",
-        (Stage::Trust, _) => "the next one is trusted",
-        (Stage::Sign, Subject::EncryptionKey) => "the next one encrypts",
-        (Stage::Sign, _) => "the next one signs",
-        (Stage::Settled, _) => "the former one goes",
-    }
 }

@@ -1,5 +1,7 @@
 //! What the planner of KarmadaDeployments answers.
 
+use std::collections::BTreeMap;
+
 use crds::cluster_addon::AppliedObject;
 use crds::{Cluster, EtcdBackup, KarmadaDeploymentStatus};
 
@@ -10,6 +12,7 @@ use super::place::{Manifest, Place};
 use crate::Plan;
 use crate::cluster_addon::Deletion;
 use crate::key_transfer::KeyTransfer;
+use crate::rotation::{Move, Subject};
 
 /// What to do.
 #[derive(Clone, Debug, PartialEq)]
@@ -17,7 +20,24 @@ pub enum Action {
     /// Put the finalizer on the KarmadaDeployment.
     AddFinalizer,
     /// Make the authorities and keys of `pki::TABLE` in the Secret `<name>-pki`.
-    MakeKeys,
+    MakeKeys {
+        /// The fingerprints of those that the owner brings.
+        given: BTreeMap<Subject, String>,
+    },
+    /// Make this move of a rotation.
+    Rotate {
+        /// What is rotated.
+        subject: Subject,
+        /// The move.
+        next: Move,
+    },
+    /// Have the owner's authority follow the one that signs.
+    TakeAuthority {
+        /// Which.
+        subject: Subject,
+        /// That of the one that was decided on.
+        fingerprint: String,
+    },
     /// Make what fetches the keys of the backup that the plane begins with.
     FetchKeys(Box<KeyTransfer>),
     /// Make the Secret `<name>-pki` of the keys that were fetched, unless there is one.

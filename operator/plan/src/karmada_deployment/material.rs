@@ -7,8 +7,10 @@ use crds::backup::{SNAPSHOT_KEY, STORAGE_PREFIX, STORAGE_SECRETS, StorageInputs}
 use crds::{KarmadaDeployment, ObjectExt};
 use jiff::Timestamp;
 
-use crate::inputs::storage;
+use crate::inputs::{InputsProblem, storage};
 use crate::key_transfer::RestoringSeen;
+use crate::rotation::Authorities;
+use crate::rotation::own::OwnAuthorities;
 
 /// Files by their names. Their content is not printed.
 #[derive(Clone, Default, PartialEq, Eq)]
@@ -42,6 +44,10 @@ pub struct Material {
     pub first_end: Option<Timestamp>,
     /// The Secrets of `sources()` that are there, by their names.
     pub secrets: BTreeMap<String, Files>,
+    /// What everybody may know of the authorities and keys.
+    pub authorities: Authorities,
+    /// What the Secret of `certificates.caRef` holds, or what is wrong with it; `None`: the spec refers to none.
+    pub own_authorities: Option<Result<OwnAuthorities, InputsProblem>>,
     /// What Pods that make etcd's data of a backup are given. `None`: it is not there, or not needed.
     pub restore: Option<RestoreMaterial>,
 }

@@ -40,6 +40,8 @@ pub(super) struct Found<'a> {
     pub restore: Option<&'a restore::Outcome>,
     /// The members from now on.
     pub members: &'a [KarmadaMemberStatus],
+    /// What becomes of the rotation of an authority.
+    pub rotating: Option<&'a Statement>,
     /// When programs were restarted last for members' tokens.
     pub restarted_at: Option<Time>,
     /// The machines, where it is on machines.
@@ -78,8 +80,10 @@ pub(super) fn status(observed: &Observed<'_>, found: &Found<'_>) -> KarmadaDeplo
         shown.version = Some(observed.object.spec.version.as_str().to_owned());
     }
     let closed = found.machines.and_then(|machines| machines.round.tokens.lost()).map(|lost| lost.statement());
-    let statements: Vec<Statement> = [ready].into_iter().chain(parts).chain(backups(observed)).chain(closed).collect();
-    let ends = [condition::BACKED_UP, condition::LOCK_AVAILABLE];
+    let rotated = found.rotating.cloned();
+    let statements: Vec<Statement> =
+        [ready].into_iter().chain(parts).chain(backups(observed)).chain(rotated).chain(closed).collect();
+    let ends = [condition::BACKED_UP, condition::LOCK_AVAILABLE, condition::AUTHORITIES_ROTATED];
     shown
         .conditions
         .retain(|old| !ends.contains(&old.type_.as_str()) || statements.iter().any(|new| new.type_ == old.type_));
@@ -141,7 +145,9 @@ fn ready(parts: &[Statement; 5], found: &Found<'_>) -> Statement {
         None => {
             let upgrade = found.upgrade.and_then(|(outcome, _)| outcome.problem.as_ref());
             let change = parts.iter().find(|part| part.type_ == condition::UP_TO_DATE && part.status != Some(true));
-            let doing = upgrade.map(|problem| &problem.message).or(change.map(|part| &part.message));
+            let rotation = found.rotating.filter(|rotation| rotation.status != Some(true));
+            let doing = upgrade.map(|problem| &problem.message).or(rotation.map(|rotation| &rotation.message));
+            let doing = doing.or(change.map(|part| &part.message));
             let doing = doing.map(|doing| format!("; {doing}")).unwrap_or_default();
             let (estimators, departure) = (without_estimator(found.members), departure(found.members));
             let message = format!("the plane works and all members are reached{estimators}{departure}{doing}");

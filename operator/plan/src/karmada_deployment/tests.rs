@@ -9,6 +9,7 @@ mod members;
 mod refusals;
 mod reports;
 mod restore;
+mod rotation;
 mod secrets;
 mod sequence;
 mod upgrade;

@@ -11,10 +11,11 @@ use super::observed::Observed;
 use super::place::{Place, Stage, Wanted};
 use super::progress::StageReport;
 use super::unseen::unseen;
-use super::{leaves, names, own_cluster, pki, removal, restore};
+use super::{leaves, names, own_cluster, pki, removal, restore, rotating};
 use crate::addon::Problem;
 use crate::lifecycle::is_provisioned;
 use crate::message::count;
+use crate::rotation::own;
 
 /// What is to be done.
 #[derive(Default)]
@@ -71,7 +72,7 @@ pub(super) fn work(
     if observed.material.keys.is_none() {
         return match was_made(observed) {
             true => Work::stopped(Problem { reason: Reason::PKIMissing, message: pki::missing(object) }),
-            false => Work::first(Action::MakeKeys, &format!("making Secret {}", pki_secret(object.name()))),
+            false => make_keys(observed),
         };
     }
     prepare(observed, reports, machines).unwrap_or_else(|| {
@@ -94,6 +95,17 @@ pub(super) fn work(
         let outdated = outdated.or_else(|| machines.and_then(Machines::problem).cloned());
         Work { actions, before: None, outdated }
     })
+}
+
+/// The first keys, unless they come with a backup.
+fn make_keys(observed: &Observed<'_>) -> Work {
+    match rotating::problem(observed) {
+        Some(problem) => Work::stopped(problem),
+        None => {
+            let given = own::given(observed.material.own_authorities.as_ref());
+            Work::first(Action::MakeKeys { given }, &format!("making Secret {}", pki_secret(observed.object.name())))
+        }
+    }
 }
 
 /// What the stages need: Services, whose names and addresses certificates are for, and then these.

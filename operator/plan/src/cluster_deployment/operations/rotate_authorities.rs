@@ -10,18 +10,20 @@ use crds::{ObjectExt, PlaybookRun, Reason};
 use crate::approval::{self, What};
 use crate::cluster_deployment::action::Action;
 use crate::cluster_deployment::lane::{Lane, Needs};
-use crate::cluster_deployment::own_authorities::{self, Wish};
+use crate::cluster_deployment::own_authorities;
 use crate::cluster_deployment::proposal::{Proposal, Round};
 use crate::cluster_deployment::rotating::{
-    concerned, doing, lacking, replaced, rewritten, title, unanswered, under_way, unproved, unread,
+    concerned, lacking, replaced, rewritten, title, unanswered, under_way, unproved, unread,
 };
 use crate::cluster_deployment::state::ClusterState;
 use crate::cluster_deployment::{backup_before, turn};
 use crate::encryption::Scheme;
 use crate::etcd_restore::is_over;
 use crate::message::cut;
-use crate::rotation::request::{self, Request};
-use crate::rotation::{Move, Ring, Stage, Subject};
+use crate::rotation::asking::{Asked, Asking};
+use crate::rotation::own::Wish;
+use crate::rotation::request::Request;
+use crate::rotation::{Move, Ring, Stage, Subject, doing, refused_afterwards};
 
 pub(super) fn propose(state: &ClusterState<'_>, round: &Round) -> Proposal {
     if state.installed.is_none() {
@@ -130,12 +132,7 @@ fn is_taken_back(state: &ClusterState<'_>, ring: &Ring) -> bool {
 
 /// A person must say that what they hold is replaced.
 fn prepared(state: &ClusterState<'_>, subject: Subject, value: &str) -> Proposal {
-    let held = match subject {
-        Subject::ServiceAccountKey => {
-            "tokens of the former key are refused afterwards: Pods get new ones within a day, and Secrets of type kubernetes.io/service-account-token are to be made anew"
-        }
-        _ => "whoever has a kubeconfig or certificate from the former one is refused afterwards: replace those",
-    };
+    let held = refused_afterwards(subject);
     let message = format!("{} is prepared; {held}; then: {}", title(state, subject), state.approve(value));
     stated(false, Reason::WaitingForApproval, message)
 }
@@ -159,62 +156,36 @@ fn settled(state: &ClusterState<'_>, round: &Round) -> Proposal {
         }
         (Asked::Refused(message), _) => stated(false, Reason::RotationRefused, message),
         (Asked::Nothing | Asked::Done(_), Wish::Refused(reason, message)) => stated(false, reason, message),
-        (Asked::Done(message), Wish::Met) => {
-            stated(true, Reason::Rotated, format!("{message}; {}", own_authorities::met(state)))
+        (Asked::Done(request), wish) => {
+            let met = if wish == Wish::Met { format!("; {}", own_authorities::met(state)) } else { String::new() };
+            stated(true, Reason::Rotated, format!("{request}: all machines have the new one alone{met}"))
         }
-        (Asked::Done(message), _) => stated(true, Reason::Rotated, message),
         (Asked::Nothing, Wish::Met) => stated(true, Reason::Rotated, own_authorities::met(state)),
         (Asked::Nothing, _) => Proposal::default().condition(condition::AUTHORITIES_ROTATED, None),
     }
 }
 
 /// What the annotation asks for.
-enum Asked {
-    Nothing,
-    For(Request),
-    Done(String),
-    Refused(String),
+fn asked(state: &ClusterState<'_>) -> Asked {
+    let asking = Asking {
+        metadata: &state.deployment.metadata,
+        subjects: &Subject::ALL,
+        rotated: &state.observed.authorities.rotated,
+        refusal: &|subject| refusal(state, subject),
+        command: &|value| state.annotate(annotation::ROTATE, value),
+    };
+    asking.asked()
 }
 
-fn asked(state: &ClusterState<'_>) -> Asked {
-    let request = match request::asked(&state.deployment.metadata) {
-        None => return Asked::Nothing,
-        Some(Ok(request)) => request,
-        Some(Err(value)) => {
-            let names = Subject::ALL.map(Subject::name).join(", ");
-            let message = format!(
-                "annotation {}: {value:?} is none of {names} with a dot and a number of 1 or more behind it: write e.g.: {}",
-                annotation::ROTATE,
-                command(state, Subject::Ca)
-            );
-            return Asked::Refused(message);
-        }
-    };
-    let last = state.observed.authorities.rotated.get(&request.subject).copied().unwrap_or_default();
-    if request.number == last {
-        return Asked::Done(format!("{request}: all machines have the new one alone"));
+/// Why it is not rotated by the annotation, and what to do.
+fn refusal(state: &ClusterState<'_>, subject: Subject) -> Option<String> {
+    if subject == Subject::EtcdCa && state.deployment.spec.etcd.topology == EtcdTopology::External {
+        let what = "etcd is external, and so is its authority: put the new one into the Secret of etcd.secretRef, and remove the annotation";
+        return Some(what.to_owned());
     }
-    if request.number < last {
-        return Asked::Refused(format!(
-            "annotation {}: {request}: it was rotated with {last} already: {}",
-            annotation::ROTATE,
-            how(state, request.subject)
-        ));
-    }
-    if request.subject == Subject::EtcdCa && state.deployment.spec.etcd.topology == EtcdTopology::External {
-        return Asked::Refused(format!(
-            "annotation {}: {request}: etcd is external, and so is its authority: put the new one into the Secret of etcd.secretRef, and remove the annotation",
-            annotation::ROTATE
-        ));
-    }
-    if own_authorities::brings(state, request.subject) {
-        return Asked::Refused(format!(
-            "annotation {}: {request}: it is yours, and none is made in its place: {}, and remove the annotation",
-            annotation::ROTATE,
-            own_authorities::advice(state, request.subject)
-        ));
-    }
-    Asked::For(request)
+    let advice = || own_authorities::advice(state, subject);
+    own_authorities::brings(state, subject)
+        .then(|| format!("it is yours, and none is made in its place: {}, and remove the annotation", advice()))
 }
 
 /// The spec wants something else encrypted, or by something else, than the cluster has.

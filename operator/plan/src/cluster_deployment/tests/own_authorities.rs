@@ -278,7 +278,7 @@ fn one_that_was_retired_does_not_come_back_and_one_that_ends_stays_until_another
     world.settle();
     let (reason, message) = says(&world).unwrap();
     assert_eq!(reason, "InvalidAuthority");
-    assert!(message.contains("ca.crt has a key that the cluster had before"), "{message}");
+    assert!(message.contains("ca.crt has a key that was there before"), "{message}");
     assert_eq!(signer(&world, Subject::Ca), (Stage::Settled, "corp-1".into()));
     bring(&mut world, &[(Subject::Ca, "corp-1")]);
     let soon = world.now + 30 * DAY;

@@ -20,6 +20,7 @@ use super::service::{Service, Site, digest_of, exec_start, files_on, secret_key,
 use super::state::PlaneState;
 use crate::cluster_machine::ClusterMachine;
 use crate::naming::short_hash;
+use crate::rotation::{Authorities, Ring, Subject};
 use crate::settings::{BACKENDS, stopped};
 
 /// A part that is wanted.
@@ -99,14 +100,17 @@ fn load_balancer(basis: &Basis<'_>, stage: Stage) -> PartWanted {
         false => json!(format!("{address}:{PORT}")),
     };
     let backends: Value = addresses.iter().map(backend).collect();
-    let digest = short_hash(&[&backends.to_string()], 16);
+    // It believes an API server by its certificate.
+    let trust = basis.material.authorities.rings.get(&Subject::Ca).map(Ring::trust).unwrap_or_default();
+    let digest = short_hash(&[&backends.to_string(), &trust], 16);
     PartWanted {
         vars: [(BACKENDS.to_owned(), backends)].into(),
         ..same_on_all(basis, stage, Part::LoadBalancer, &digest)
     }
 }
 
-/// The member of etcd in its version, with certificates of their time: each is renewed once so many have passed.
+/// The member of etcd in its version, with certificates of their time and authority: each is renewed once so many have
+/// passed.
 fn etcd(state: &PlaneState<'_>, basis: &Basis<'_>, stage: Stage) -> PartWanted {
     let version = Component::Etcd.version(&basis.object.spec, basis.release);
     let (due, is_held) = match basis.upgrade.map(|upgrade| upgrade.due(basis.object, Component::Etcd)) {
@@ -114,7 +118,7 @@ fn etcd(state: &PlaneState<'_>, basis: &Basis<'_>, stage: Stage) -> PartWanted {
         Some(Due::Now | Due::Later) | None => (version, false),
     };
     let digest = |machine: &ClusterMachine<'_>| {
-        let digest = etcd_digest(&due, periods(state, machine));
+        let digest = etcd_digest(&due, periods(state, machine), &basis.material.authorities);
         let now = placed(machine, Part::Etcd, state.seen.runs).filter(|_| is_held);
         (machine.name().to_owned(), now.map_or(digest, |placed| placed.digest))
     };
@@ -128,9 +132,10 @@ fn etcd(state: &PlaneState<'_>, basis: &Basis<'_>, stage: Stage) -> PartWanted {
     }
 }
 
-/// `3.6.16-0`.
-pub(super) fn etcd_digest(version: &str, periods: i64) -> String {
-    format!("{version}-{periods}")
+/// `3.6.16-0.0123456789`: the version, the times that certificates were due, and who is believed and signs.
+pub(super) fn etcd_digest(version: &str, periods: i64, authorities: &Authorities) -> String {
+    let ring = authorities.rings.get(&Subject::EtcdCa).map(Ring::digest).unwrap_or_default();
+    format!("{version}-{periods}.{}", short_hash(&[&ring], 10))
 }
 
 /// How many times the certificates of a machine's member were due since it joined.

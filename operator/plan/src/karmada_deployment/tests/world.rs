@@ -21,7 +21,12 @@ use crate::addon::Problem;
 use crate::cluster_addon::documents::{Document, parse};
 use crate::cluster_addon::health::{Health, health};
 use crate::cluster_addon::{State, Trial};
+use crate::encryption::Scheme;
+use crate::inputs::InputsProblem;
 use crate::key_transfer::KeysSeen;
+use crate::rotation::own::OwnAuthorities;
+use crate::rotation::{Authorities, Ring, Subject};
+use crate::testing::authorities::{made_with, rotate, take};
 
 /// Kind, namespace and name.
 pub type Key = (String, String, String);
@@ -62,13 +67,19 @@ pub struct World {
     pub others: Vec<KarmadaDeployment>,
     pub namesake: Option<String>,
     pub keys: bool,
+    /// What there is of each of them.
+    pub authorities: Authorities,
+    /// What the Secret of `certificates.caRef` holds.
+    pub own: Option<Result<OwnAuthorities, InputsProblem>>,
     pub issued: Vec<LeafWanted>,
     /// How often certificates were issued: each time those that are new are others.
     pub issues: usize,
-    /// With which of these each was issued.
-    issued_with: BTreeMap<String, usize>,
+    /// With which of these each was issued, and by whom.
+    issued_with: BTreeMap<String, (usize, String)>,
     pub renewal_due: bool,
     pub kubeconfig: Option<String>,
+    /// The state of the authority that it was made with.
+    kubeconfig_authority: Option<Ring>,
     pub sources: BTreeMap<String, Files>,
     pub crds: Result<Vec<Document>, Problem>,
     pub host: BTreeMap<Key, Value>,
@@ -108,11 +119,14 @@ impl World {
             others: Vec::new(),
             namesake: None,
             keys: false,
+            authorities: Authorities::default(),
+            own: None,
             issued: Vec::new(),
             issues: 0,
             issued_with: BTreeMap::new(),
             renewal_due: false,
             kubeconfig: None,
+            kubeconfig_authority: None,
             sources: BTreeMap::new(),
             crds: Ok(definitions()),
             host: BTreeMap::new(),
@@ -136,22 +150,56 @@ impl World {
     }
 
     pub fn material(&self) -> Material {
-        let names = ["ca.crt", "front-proxy-ca.crt", "etcd-ca.crt", "sa.key", "sa.pub", "encryption.yaml"];
         let file = |name: &str, content: String| (name.to_owned(), content.into_bytes());
-        let keys = names.map(|name| file(name, format!("keys {name}"))).into();
         let pair = |leaf: &LeafWanted| {
-            let issued = self.issued_with.get(&leaf.stem).copied().unwrap_or_default();
-            let content = |ending: &str| format!("{} {ending} {issued} {:?}", leaf.stem, leaf.dns_names);
+            let (issued, signer) = self.issued_with.get(&leaf.stem).cloned().unwrap_or_default();
+            let content = |ending: &str| format!("by {signer} {} {ending} {issued} {:?}", leaf.stem, leaf.dns_names);
             ["crt", "key"].map(|ending| file(&format!("{}.{ending}", leaf.stem), content(ending)))
         };
+        let is_signed = |leaf: &LeafWanted| {
+            self.issued_with.get(&leaf.stem).is_some_and(|(_, signer)| *signer == self.signer(leaf.signer))
+        };
         Material {
-            keys: self.keys.then_some(Files(keys)),
+            keys: self.keys.then(|| self.keys()),
             leaves: Files(self.issued.iter().flat_map(pair).collect()),
-            leaves_due: self.renewal_due || self.issued != leaves(&self.object, &self.facts()),
+            leaves_due: self.renewal_due
+                || self.issued != leaves(&self.object, &self.facts())
+                || !self.issued.iter().all(is_signed),
             first_end: self.first_end,
             secrets: self.sources.clone(),
+            authorities: self.authorities.clone(),
+            own_authorities: self.own.clone(),
             restore: RestoreMaterial::find(&self.restore.keys),
         }
+    }
+
+    /// Files of authorities say whom they trust, the one that signs first; those of keys whose they are.
+    fn keys(&self) -> Files {
+        let trusts = |subject: Subject| match self.authorities.rings.get(&subject) {
+            None => "nobody".to_owned(),
+            Some(ring) => {
+                let others = ring.trusted.iter().filter(|one| **one != ring.signer);
+                [&ring.signer].into_iter().chain(others).map(String::as_str).collect::<Vec<_>>().join(" ")
+            }
+        };
+        let files = [
+            ("ca.crt", trusts(Subject::Ca)),
+            ("front-proxy-ca.crt", trusts(Subject::FrontProxyCa)),
+            ("etcd-ca.crt", trusts(Subject::EtcdCa)),
+            ("sa.pub", trusts(Subject::ServiceAccountKey)),
+            ("sa.key", self.signer(Subject::ServiceAccountKey)),
+            ("encryption.yaml", trusts(Subject::EncryptionKey)),
+        ];
+        Files(files.map(|(name, content)| (name.to_owned(), content.into_bytes())).into())
+    }
+
+    fn signer(&self, subject: Subject) -> String {
+        self.authorities.rings.get(&subject).map(|ring| ring.signer.clone()).unwrap_or_default()
+    }
+
+    fn make_keys(&mut self, given: &BTreeMap<Subject, String>) {
+        self.keys = true;
+        self.authorities = made_with(&Scheme::default(), given);
     }
 
     pub fn facts(&self) -> HostFacts {
@@ -250,7 +298,10 @@ impl World {
             material: &material,
             crds: self.crds.as_deref(),
             facts: &self.facts(),
-            kubeconfig: self.kubeconfig.as_deref(),
+            kubeconfig: self
+                .kubeconfig
+                .as_deref()
+                .filter(|_| self.kubeconfig_authority.as_ref() == self.authorities.rings.get(&Subject::Ca)),
             host: &host,
             plane: &plane,
             cluster: self.cluster.as_ref(),
@@ -266,9 +317,17 @@ impl World {
         match action {
             Action::AddFinalizer => self.object.metadata.finalizers = Some(vec![finalizer::KARMADA.to_owned()]),
             Action::RemoveFinalizer => self.object.metadata.finalizers = None,
-            Action::MakeKeys => {
+            Action::MakeKeys { given } => {
                 assert!(self.object.spec.restore_from.is_none(), "it has keys of a backup, or none");
-                self.keys = true;
+                self.make_keys(given);
+            }
+            Action::Rotate { subject, next } => {
+                self.log.push(format!("{next:?} {}", subject.name()));
+                rotate(&mut self.authorities, *subject, *next, &Scheme::default());
+            }
+            Action::TakeAuthority { subject, fingerprint } => {
+                self.log.push(format!("take {fingerprint} for {}", subject.name()));
+                take(&mut self.authorities, *subject, fingerprint.clone());
             }
             Action::FetchKeys(transfer) => {
                 self.log.push("fetch keys".to_owned());
@@ -276,7 +335,8 @@ impl World {
             }
             Action::TakeKeys => {
                 assert!(!self.keys, "keys that are there are never replaced");
-                (self.keys, self.restore.keys.keys) = (true, KeysSeen::InPlace);
+                self.make_keys(&BTreeMap::new());
+                self.restore.keys.keys = KeysSeen::InPlace;
             }
             Action::DropKeyTransfer => {
                 let seen = &mut self.restore.keys;
@@ -286,13 +346,20 @@ impl World {
             }
             Action::IssueCertificates(leaves) => {
                 self.issues += 1;
-                for leaf in leaves.iter().filter(|leaf| self.renewal_due || !self.issued.contains(leaf)) {
-                    self.issued_with.insert(leaf.stem.clone(), self.issues);
+                for leaf in leaves {
+                    let (signer, kept) = (self.signer(leaf.signer), self.issued_with.get(&leaf.stem));
+                    let is_kept = kept.is_some_and(|(_, by)| *by == signer) && self.issued.contains(leaf);
+                    if self.renewal_due || !is_kept {
+                        self.issued_with.insert(leaf.stem.clone(), (self.issues, signer));
+                    }
                 }
                 self.issued = leaves.clone();
                 self.renewal_due = false;
             }
-            Action::MakeKubeconfig { server } => self.kubeconfig = Some(server.clone()),
+            Action::MakeKubeconfig { server } => {
+                self.kubeconfig = Some(server.clone());
+                self.kubeconfig_authority = self.authorities.rings.get(&Subject::Ca).cloned();
+            }
             Action::ApplyCluster(cluster) => self.cluster = Some((**cluster).clone()),
             Action::CreateBackup(backup) => {
                 self.log.push(format!("create EtcdBackup {}", backup.name()));

@@ -36,6 +36,10 @@ pub(super) fn propose(state: &PlaneState<'_>, basis: &Basis<'_>, _: &Round) -> P
         return Proposal::default();
     }
     let Some(initial) = initial(state) else { return waiting_for_hosts(state) };
+    // What etcd's members are to have stands in the run.
+    if basis.material.keys.is_none() {
+        return Proposal::under_way(Reason::Installing, "waiting for the plane's keys".to_owned());
+    }
     if let Some(run) = state.under_way() {
         return Proposal::under_way(Reason::Installing, state.describe(run));
     }
@@ -63,8 +67,9 @@ pub(super) fn etcd_part(
 ) -> Option<KarmadaPart> {
     let version = Component::Etcd.version(&basis.object.spec, basis.release);
     let of_etcd = machines.iter().filter(|machine| is_of_etcd(state, machine));
-    let digest =
-        |machine: &ClusterMachine<'_>| Some((machine.host_name()?.to_owned(), Digest(etcd_digest(&version, 0))));
+    let digest = |machine: &ClusterMachine<'_>| {
+        Some((machine.host_name()?.to_owned(), Digest(etcd_digest(&version, 0, &basis.material.authorities))))
+    };
     let digests: BTreeMap<String, Digest> = of_etcd.filter_map(digest).collect();
     (!digests.is_empty()).then(|| KarmadaPart { part: Part::Etcd.name().to_owned(), digests })
 }
