@@ -236,6 +236,11 @@ impl FakeApi {
         refuses || matches!(state.conflicts, Some((at, 1..)) if state.writes >= at)
     }
 
+    /// Raises the version that is given out next, as a restored backup does.
+    pub(crate) fn raise(&self, by: u64) {
+        self.lock().version += by;
+    }
+
     /// Takes an object away without a trace, as a restored backup without it does.
     pub(crate) fn remove(&self, key: &str) {
         self.lock().objects.remove(key);

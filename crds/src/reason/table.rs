@@ -54,6 +54,9 @@ reasons! {
     AdoptingClaims Progressing [DELETING STORE_IS_OLDER]
         "What contradicts the metadata cluster was approved: claim epochs and tokens are raised, and Hosts that others have are let go."
         "";
+    AgentNotConnected Warning [MEMBERS_READY]
+        "The agent of a Pull member has not come to the restored Karmada control plane for five minutes."
+        "Have its Deployment `karmada-agent` in the member run, and reach the plane at the address of the message. See [restore](karmada/restore.md#wait-for-the-agents-of-pull-members).";
     AllMachinesLost Warning [MACHINES_LOST READY REBUILDING]
         "Neither the API nor any machine of the cluster has answered for `spec.recovery.lostAfterSeconds`."
         "Bring a machine back, or set `spec.recovery.strategy: Rebuild`, which loses the cluster's data unless its etcd is external.";
@@ -1645,6 +1648,9 @@ reasons! {
     WaitingForAddons Progressing [APPLIED HEALTHY READY]
         "Addons that come first on this cluster are not Ready there."
         "Look at the ClusterAddon that the message names.";
+    WaitingForAgent Progressing [MEMBERS_READY]
+        "The agent of a Pull member has not come to the restored Karmada control plane yet. What the plane says of the member is what the backup has."
+        "";
     WaitingForApproval Warning [AUTHORITIES_ROTATED COMPLETE DRIFTED READY UP_TO_DATE]
         "All is ready, and nothing is done before a person approves it."
         "Read what will be done, or lost; the message has the command.";

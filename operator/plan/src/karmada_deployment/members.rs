@@ -3,6 +3,7 @@
 
 mod action;
 pub(super) mod agents;
+mod arrival;
 mod auto_join;
 mod cleaning;
 mod cluster;
@@ -35,6 +36,7 @@ use crate::addon::Problem;
 use crate::message::{count, quote};
 use crate::{Next, Plan};
 pub use action::{Act, Action, Place, Planned};
+pub use arrival::agents_are_awaited;
 pub use cleaning::{KINDS_OF_MEMBER, KINDS_OF_PLANE};
 pub use context::facts;
 use context::{Context, Outcome};

@@ -8,6 +8,7 @@ mod gate;
 mod go_on;
 mod member_report;
 mod record;
+pub(super) mod revision;
 mod scene;
 
 pub(super) use go_on::{Outcome, go_on};

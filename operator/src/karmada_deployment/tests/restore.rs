@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use crds::backup::{FetchedBackup, FetchedPlane, KeysFetched, SNAPSHOT_KEY};
-use crds::karmada_deployment::KarmadaRestoreStep;
+use crds::karmada_deployment::{KarmadaMemberPhase as Phase, KarmadaRestoreStep};
 use crds::names::label;
 use crds::{Conditions, KarmadaDeployment};
 use plan::encryption::Scheme;
@@ -87,6 +87,9 @@ fn jobs_run(world: &World) {
     for job in world.api.values("jobs") {
         let name = job["metadata"]["name"].as_str().unwrap().to_owned();
         if job["metadata"]["namespace"] == "karmada-system" {
+            if job["status"].is_null() {
+                world.plane.raise(1_000_000_000);
+            }
             world.api.edit(&format!("jobs/karmada-system/{name}"), |job| {
                 job["status"] = json!({"conditions": [{"type": "Complete", "status": "True"}]});
             });
@@ -215,6 +218,34 @@ async fn a_plane_is_migrated_and_its_members_and_what_they_run_are_the_same_as_b
     let writes = world.writes();
     world.passes(3).await;
     assert_eq!(world.writes(), writes, "at rest nothing is written");
+}
+
+#[tokio::test]
+async fn a_pull_member_is_reached_once_its_agent_has_come_to_the_restored_plane_and_not_because_the_backup_says_so() {
+    let mut world = migrating().await;
+    world.agents_come = false;
+    settle(&world).await;
+    assert!(approve(&world));
+    settle(&world).await;
+    let (pull, push) = (world.member("pull"), world.member("push"));
+    assert_eq!((pull.phase, pull.reason.as_str()), (Phase::Joining, "WaitingForAgent"), "{}", pull.message);
+    assert_eq!(push.phase, Phase::Joined, "{}", push.message);
+    assert!(step(&world.object()).is_none() && !world.object().is_true("Ready"));
+    let message = world.message();
+    assert!(
+        message.contains("1 of 2 members are reached: pull: its agent has not come to the restored plane yet"),
+        "{message}"
+    );
+
+    world.agents_come = true;
+    settle(&world).await;
+    assert!(world.object().is_true("Ready"), "{}", world.message());
+    assert_eq!(world.member("pull").phase, Phase::Joined);
+    // What was found out is remembered.
+    world.plane.remove("leases/karmada-cluster/pull");
+    world.agents_come = false;
+    settle(&world).await;
+    assert!(world.object().is_true("Ready"), "{}", world.message());
 }
 
 #[tokio::test]

@@ -9,6 +9,7 @@ use axum::http::Uri;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use crds::karmada_deployment::KarmadaMemberStatus;
+use crds::names::annotation;
 use crds::{
     BackupStorage, Cluster, Conditions, EtcdBackup, EtcdBackupSchedule, Host, KarmadaDeployment, Machine, MachineSet,
     PlaybookRun,
@@ -77,6 +78,8 @@ pub struct World {
     /// The host, where it is not the metadata cluster.
     pub host: Option<FakeApi>,
     pub members: BTreeMap<String, FakeApi>,
+    /// Whether the agents of Pull members reach the plane.
+    pub agents_come: bool,
 }
 
 impl World {
@@ -90,7 +93,8 @@ impl World {
             "karmadadeployments",
             &format!("{{{GROUP}, kind: KarmadaDeployment, metadata: {{name: k1, namespace: fleet}}, spec: {spec}}}"),
         );
-        let world = Self { api, plane: FakeApi::default(), host: None, members: BTreeMap::new() };
+        let plane = FakeApi::default();
+        let world = Self { api, plane, host: None, members: BTreeMap::new(), agents_come: true };
         name_cluster(&world.api, "metadata");
         name_cluster(&world.plane, "plane");
         world
@@ -160,6 +164,7 @@ impl World {
             plane: self.plane.copy(),
             host: self.host.as_ref().map(FakeApi::copy),
             members: self.members.iter().map(|(name, member)| (name.clone(), member.copy())).collect(),
+            agents_come: self.agents_come,
         }
     }
 
@@ -267,8 +272,12 @@ impl World {
         }
     }
 
-    /// Members put tokens into the Secrets for them; Karmada says of each Cluster whether it reaches it.
+    /// Members put tokens into the Secrets for them, and their agents renew their Leases; Karmada says of each Cluster
+    /// whether it reaches it.
     fn members_run(&self) {
+        if self.agents_come {
+            self.members.iter().for_each(|(name, member)| self.agent_comes(name, member));
+        }
         for member in self.members.values() {
             for secret in member.values("secrets") {
                 if secret["type"] == "kubernetes.io/service-account-token" && secret["data"].is_null() {
@@ -291,6 +300,23 @@ impl World {
             let status = if works { "True" } else { "False" };
             json!({"conditions": [{"type": "Ready", "status": status, "reason": "Tried", "message": "it was tried"}]})
         });
+    }
+
+    /// With each kubeconfig that it is given an agent renews its Lease once, and the Lease goes with the Cluster.
+    fn agent_comes(&self, name: &str, member: &FakeApi) {
+        let key = format!("leases/karmada-cluster/{name}");
+        let is_there = self.plane.get(&format!("clusters//{name}")).is_some();
+        let agent = member.get("deployments/karmada-system/karmada-agent").filter(|_| is_there);
+        let Some(agent) = agent else {
+            self.plane.remove(&key);
+            return;
+        };
+        let holder = agent["spec"]["template"]["metadata"]["annotations"][annotation::FILES].clone();
+        match self.plane.get(&key) {
+            None => self.plane.put("leases", &format!("{{apiVersion: coordination.k8s.io/v1, kind: Lease, metadata: {{name: {name}, namespace: karmada-cluster}}, spec: {{holderIdentity: {holder}}}}}")),
+            Some(lease) if lease["spec"]["holderIdentity"] == holder => {}
+            Some(_) => self.plane.edit(&key, |lease| lease["spec"]["holderIdentity"] = holder),
+        }
     }
 
     pub fn object(&self) -> KarmadaDeployment {

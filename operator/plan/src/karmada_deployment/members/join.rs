@@ -12,7 +12,7 @@ use super::leaf::Leaf;
 use super::manifest::{Stage, Wanted};
 use super::observed::PlaneSeen;
 use super::target::Wish;
-use super::{cluster, estimator_state, pull, taints, taken};
+use super::{arrival, cluster, estimator_state, pull, taints, taken};
 use crate::addon::Problem;
 use crate::cluster_addon::State;
 use crate::cluster_addon::health::{Health, health};
@@ -101,7 +101,7 @@ fn apply(context: &Context<'_>, plane: &PlaneSeen, wanted: &[Wanted]) -> Outcome
 }
 
 fn apply_join(context: &Context<'_>, plane: &PlaneSeen, wanted: &[Wanted], found: Difference) -> Outcome {
-    let mut outcome = told(context, plane, wanted);
+    let mut outcome = told(context, plane, wanted, found.acts.is_empty());
     (outcome.acts, outcome.is_joined) = (found.acts, is_ready(context));
     if let Some(problem) = refused(context) {
         // What the plane has may work yet: it is not given what does not.
@@ -131,12 +131,13 @@ fn refused(context: &Context<'_>) -> Option<Problem> {
     Some(Problem { reason: Reason::MemberRefusesToken, message })
 }
 
+/// Whether the plane reaches it.
 fn is_ready(context: &Context<'_>) -> bool {
-    context.cluster().is_some_and(cluster::is_ready)
+    context.cluster().is_some_and(cluster::is_ready) && arrival::is_believed(context)
 }
 
-/// How far it is, as the plane says.
-fn told(context: &Context<'_>, plane: &PlaneSeen, wanted: &[Wanted]) -> Outcome {
+/// How far it is, as the plane says. `is_made`: whether nothing is left to be applied for it.
+fn told(context: &Context<'_>, plane: &PlaneSeen, wanted: &[Wanted], is_made: bool) -> Outcome {
     if is_ready(context) {
         return joined(context);
     }
@@ -149,7 +150,11 @@ fn told(context: &Context<'_>, plane: &PlaneSeen, wanted: &[Wanted]) -> Outcome 
         let message = if has_token { "its Cluster is being made in the plane" } else { "waiting for its tokens" };
         return context.outcome(held(context), Reason::JoiningMember, message);
     };
-    let agent = agent(context, wanted).map(|why| format!("; its agent: {why}")).unwrap_or_default();
+    let agent = agent(context, wanted);
+    if let Some(problem) = arrival::awaited(context, is_made, agent.clone()) {
+        return context.outcome(held(context), problem.reason, problem.message);
+    }
+    let agent = agent.map(|why| format!("; its agent: {why}")).unwrap_or_default();
     let why = cluster::readiness(cluster)
         .map(|ready| {
             let text = |field: &str| ready[field].as_str().unwrap_or_default();

@@ -111,6 +111,8 @@ pub struct PlaneSeen {
     pub listed: Vec<Value>,
     /// How many Works there are for each member (in its namespace `karmada-es-<name>`); 0 may be left out.
     pub works: BTreeMap<String, usize>,
+    /// All Leases of the namespace `karmada-cluster`, where `agents_are_awaited`.
+    pub leases: Vec<Value>,
 }
 
 impl PlaneSeen {

@@ -1,5 +1,5 @@
-//! How many members join or leave at once, and how often they are looked at. One that does not answer, or has been at
-//! it for long, does not count: others do not wait for it.
+//! How many members join or leave at once, and how often they are looked at. One that does not answer, waits for its
+//! agent alone, or has been at it for long, does not count: others do not wait for it.
 
 use std::collections::BTreeSet;
 
@@ -8,6 +8,7 @@ use crds::names::condition;
 use crds::{Conditions, Reason};
 
 use super::action::Act;
+use super::arrival;
 use super::context::{Context, Outcome};
 use super::observed::{Member, Observed};
 use super::target::{Target, Wish, has_begun, known};
@@ -34,7 +35,8 @@ pub(super) fn may_begin<'a>(observed: &'a Observed<'a>, targets: &'a [Target]) -
     let busy = targets.iter().filter(|target| {
         let is_busy = known.get(target.name.as_str()).is_some_and(|status| {
             let seconds = observed.now.duration_since(status.since.0).as_secs();
-            let is_at_it = has_begun(status) && status.joined_at.is_none() || status.leaving_since.is_some();
+            let joins = has_begun(status) && status.joined_at.is_none() && !arrival::waits_for_agent(status);
+            let is_at_it = joins || status.leaving_since.is_some();
             is_at_it && seconds < COUNTS_SECONDS
         });
         is_busy && answers(target)

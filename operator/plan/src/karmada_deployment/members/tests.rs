@@ -1,6 +1,7 @@
 //! Members that join, are kept, and leave.
 
 mod agents;
+mod arrival;
 mod auto_join;
 mod estimators;
 mod simulation;

@@ -18,6 +18,7 @@ use super::super::pod::{confined, pull_secret_refs, security};
 use super::super::programs::initial_cluster;
 use super::super::release::Release;
 use super::super::volume::claim;
+use super::revision::BUMP;
 
 /// Where the snapshot is put, and where etcd's volume is.
 const SNAPSHOT: &str = "/restore";
@@ -26,8 +27,6 @@ const VOLUME: &str = "/var/lib/etcd";
 const SECRETS: &str = "/secrets";
 /// What Pods that restore are called by.
 pub(super) const NAME: &str = "etcd-restore";
-/// Revisions are raised by so much: agents and informers know those that were given out since the backup.
-const BUMP: u32 = 1_000_000_000;
 /// Attempts of one Job, each later than the one before; then it is made anew.
 const ATTEMPTS: i32 = 20;
 

@@ -40,7 +40,7 @@ pub(super) async fn take(world: &World, members: &[Member], name: &str) -> Resul
 }
 
 /// How many members have a ConfigMap.
-pub(super) async fn having(members: &[Member], name: &str) -> Result<usize> {
+async fn having(members: &[Member], name: &str) -> Result<usize> {
     let mut count = 0;
     for member in members {
         count += usize::from(member.api("", "ConfigMap").get_opt(name).await?.is_some());

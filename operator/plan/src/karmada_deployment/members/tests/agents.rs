@@ -18,7 +18,7 @@ fn with_version(world: &World, version: &str) -> Vec<&'static str> {
 }
 
 /// What the controllers of a member say of its agent.
-fn says(world: &mut World, name: &str, ready: i32) {
+pub(super) fn says(world: &mut World, name: &str, ready: i32) {
     let objects = &mut world.sites.get_mut(name).unwrap().api.objects;
     let agent = objects.iter_mut().find(|live| live["kind"] == "Deployment").unwrap();
     agent["status"] = json!({

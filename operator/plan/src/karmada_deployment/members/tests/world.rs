@@ -13,7 +13,8 @@ use serde_json::{Value, json};
 use super::super::super::contact::Contact;
 use super::super::super::host_seen::HostSeen;
 use super::super::super::material::{Files, Material};
-use super::super::super::names::is_made_for;
+use super::super::super::names::{MEMBERS_NAMESPACE, is_made_for};
+use super::super::super::restore::revision::BUMP;
 use super::super::*;
 use crate::cluster_addon::{State, Trial};
 
@@ -170,6 +171,8 @@ pub struct World {
     pub host_is_known: bool,
     pub sites: BTreeMap<String, Site>,
     pub neighbours: Neighbours<'static>,
+    /// The Pull members whose agents do not reach the plane; Karmada has not noticed.
+    pub away: BTreeSet<String>,
     /// What failed for members.
     pub failures: BTreeMap<String, String>,
     works: BTreeMap<String, usize>,
@@ -221,6 +224,7 @@ impl World {
             host_is_known: true,
             sites: names.iter().enumerate().map(site).collect(),
             neighbours: Neighbours::default(),
+            away: BTreeSet::new(),
             failures: BTreeMap::new(),
             works: BTreeMap::new(),
             certificates: BTreeSet::new(),
@@ -362,12 +366,19 @@ impl World {
         api.objects.iter().filter(|live| is_made_for(live, &self.object)).cloned().collect()
     }
 
+    fn leases(&self) -> Vec<Value> {
+        let targets = roster(&self.object, &self.neighbours, None);
+        let is_looked_at = |live: &&Value| live["kind"] == "Lease" && agents_are_awaited(&self.object, &targets);
+        self.plane.objects.iter().filter(is_looked_at).cloned().collect()
+    }
+
     fn plane_seen(&self) -> Option<PlaneSeen> {
         let is_cluster = |live: &&Value| live["kind"] == "Cluster";
         self.plane_is_up.then(|| PlaneSeen {
             clusters: self.plane.objects.iter().filter(is_cluster).cloned().collect(),
             listed: self.labelled(&self.plane).into_iter().filter(|live| live["kind"] != "Cluster").collect(),
             works: self.works.clone(),
+            leases: self.leases(),
         })
     }
 
@@ -487,11 +498,33 @@ impl World {
         }
     }
 
+    /// The plane begins with a backup of itself that was taken just now: this object is a new one.
+    pub fn restore(&mut self) {
+        let record = json!({
+            "backup": "nightly", "plane": "k0", "planeUID": "plane-uid", "storageRef": { "name": "bucket" },
+            "location": "l", "takenAt": self.now.to_string(), "revision": self.plane.made, "size": 9, "sha256": "a0",
+            "etcdVersion": "3.6.6", "dnsDomain": "cluster.local",
+        });
+        let status = self.object.status.as_mut().unwrap();
+        status.restored_from = Some(serde_json::from_value(record).unwrap());
+        status.members.clear();
+        self.plane.made += u64::try_from(BUMP).unwrap();
+    }
+
+    /// The agent of a Pull member renews its Lease.
+    fn renew(&mut self, name: &str) {
+        let lease = json!({ "kind": "Lease", "metadata": { "name": name, "namespace": MEMBERS_NAMESPACE } });
+        self.plane.apply(&lease);
+    }
+
     /// What Karmada does meanwhile.
     pub fn karmada(&mut self) {
         self.run_host();
         let names: Vec<String> = self.sites.keys().cloned().collect();
         for name in names {
+            if self.away.contains(&name) {
+                continue;
+            }
             let reached = self.may_write(&name) && self.sites[&name].is_up;
             let Some(at) = self
                 .plane
@@ -501,6 +534,9 @@ impl World {
             else {
                 continue;
             };
+            if reached && self.plane.objects[at]["spec"]["syncMode"] == "Pull" {
+                self.renew(&name);
+            }
             let cluster = &mut self.plane.objects[at];
             let was_ready = cluster["status"]["conditions"][0]["status"] == "True";
             let status = if reached { "True" } else { "False" };
