@@ -61,7 +61,7 @@ pub use steps_of_kind::{StepNotForKind, check_steps_of_kind};
     .message("clusterName is required for every intent but Probe, and Backup without hosts"))]
 #[x_kube(validation = Rule::new("self.intent == 'Backup' || size(self.hosts) > 0")
     .message("hosts is required for every intent but Backup: name at least one Host").field_path(".hosts"))]
-#[x_kube(validation = Rule::new("self.intent == oldSelf.intent && self.steps == oldSelf.steps && self.hosts == oldSelf.hosts && has(self.vars) == has(oldSelf.vars) && (!has(self.vars) || self.vars == oldSelf.vars) && has(self.playbooksRef) == has(oldSelf.playbooksRef) && (!has(self.playbooksRef) || self.playbooksRef == oldSelf.playbooksRef) && has(self.playbookVars) == has(oldSelf.playbookVars) && (!has(self.playbookVars) || self.playbookVars == oldSelf.playbookVars) && has(self.backupRef) == has(oldSelf.backupRef) && (!has(self.backupRef) || self.backupRef == oldSelf.backupRef) && has(self.restoreRef) == has(oldSelf.restoreRef) && (!has(self.restoreRef) || self.restoreRef == oldSelf.restoreRef) && self.timeoutSeconds == oldSelf.timeoutSeconds && self.resume == oldSelf.resume && has(self.clusterName) == has(oldSelf.clusterName) && (!has(self.clusterName) || self.clusterName == oldSelf.clusterName) && self.clusterKind == oldSelf.clusterKind && has(self.karmada) == has(oldSelf.karmada) && (!has(self.karmada) || self.karmada == oldSelf.karmada)")
+#[x_kube(validation = Rule::new("self.intent == oldSelf.intent && self.steps == oldSelf.steps && self.hosts == oldSelf.hosts && has(self.vars) == has(oldSelf.vars) && (!has(self.vars) || self.vars == oldSelf.vars) && has(self.playbooksRef) == has(oldSelf.playbooksRef) && (!has(self.playbooksRef) || self.playbooksRef == oldSelf.playbooksRef) && has(self.playbookVars) == has(oldSelf.playbookVars) && (!has(self.playbookVars) || self.playbookVars == oldSelf.playbookVars) && has(self.backupRef) == has(oldSelf.backupRef) && (!has(self.backupRef) || self.backupRef == oldSelf.backupRef) && has(self.restoreRef) == has(oldSelf.restoreRef) && (!has(self.restoreRef) || self.restoreRef == oldSelf.restoreRef) && self.timeoutSeconds == oldSelf.timeoutSeconds && self.resume == oldSelf.resume && has(self.clusterName) == has(oldSelf.clusterName) && (!has(self.clusterName) || self.clusterName == oldSelf.clusterName) && self.clusterKind == oldSelf.clusterKind && has(self.karmada) == has(oldSelf.karmada) && (!has(self.karmada) || self.karmada == oldSelf.karmada) && has(self.karmadaParts) == has(oldSelf.karmadaParts) && (!has(self.karmadaParts) || self.karmadaParts == oldSelf.karmadaParts)")
     .message("Forbidden: a PlaybookRun is immutable but for cancel and paused; make a new one"))]
 #[x_kube(validation = steps::rule())]
 #[x_kube(validation = steps_of_kind::rule())]
@@ -73,12 +73,16 @@ pub use steps_of_kind::{StepNotForKind, check_steps_of_kind};
     .message("restoreRef is required with the intents Stage and Restore, and goes with no other: make an EtcdRestore, which makes the run"))]
 #[x_kube(validation = Rule::new("self.clusterKind != 'KarmadaDeployment' || has(self.clusterName)")
     .message("clusterName is required with clusterKind KarmadaDeployment: name the plane whose machines these are"))]
-#[x_kube(validation = Rule::new("!has(self.karmada) || self.clusterKind == 'KarmadaDeployment'")
-    .message("karmada goes with clusterKind KarmadaDeployment: leave it out"))]
-#[x_kube(validation = Rule::new("has(self.karmada) || !self.steps.exists(s, s in ['karmada-service', 'karmada-balancer'])")
-    .message("karmada is required with the steps karmada-service and karmada-balancer: it says which part is brought"))]
+#[x_kube(validation = Rule::new("!has(self.karmada) && !has(self.karmadaParts) || self.clusterKind == 'KarmadaDeployment'")
+    .message("karmada and karmadaParts go with clusterKind KarmadaDeployment: leave them out"))]
+#[x_kube(validation = Rule::new("has(self.karmada) || has(self.karmadaParts) || !self.steps.exists(s, s in ['karmada-service', 'karmada-balancer'])")
+    .message("karmada or karmadaParts is required with the steps karmada-service and karmada-balancer: it says what is brought"))]
+#[x_kube(validation = Rule::new("!has(self.karmada) || !has(self.karmadaParts)")
+    .message("karmada is one part, karmadaParts are several: give one of them"))]
 #[x_kube(validation = Rule::new("!has(self.karmada) || self.karmada.digests.all(h, h in self.hosts)")
     .message("karmada.digests has names of Hosts that are in hosts"))]
+#[x_kube(validation = Rule::new("!has(self.karmadaParts) || self.karmadaParts.all(part, part.digests.all(h, h in self.hosts))")
+    .message("karmadaParts[].digests has names of Hosts that are in hosts"))]
 #[x_kube(validation = Rule::new("!oldSelf.cancel || self.cancel").message("Forbidden: a canceled run cannot be taken up again; make a new one"))]
 pub struct PlaybookRunSpec {
     /// Whose machines these are: those of the ClusterDeployment of this name, or of what `clusterKind` says; absent
@@ -112,6 +116,11 @@ pub struct PlaybookRunSpec {
     /// Of a run on machines of a Karmada control plane: the part that it brings to them. The operator writes it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub karmada: Option<KarmadaPart>,
+    /// In place of `karmada`, where it brings several parts: each of them, in the order in which they are brought. On a
+    /// machine none is begun before those ahead of it work; at most 16.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(min = 1, max = 16))]
+    pub karmada_parts: Vec<KarmadaPart>,
     /// The ConfigMap with the playbooks of the steps `custom-<name>`: `<name>.yml`, and where there are
     /// `<name>.probe.yml` and `<name>.schema.json`.
     #[serde(default, skip_serializing_if = "Option::is_none")]

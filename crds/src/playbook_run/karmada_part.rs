@@ -5,6 +5,9 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::PlaybookRunSpec;
+use crate::step::Step;
+
 /// A part of a Karmada control plane that a run brings to machines.
 #[derive(Serialize, Deserialize, Clone, Debug, PartialEq, Eq, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -16,6 +19,25 @@ pub struct KarmadaPart {
     /// the files that these name, e.g. `1.18.2-0123456789abcdef`; or `absent`: it is taken off the machine.
     #[schemars(extend("maxProperties" = 16))]
     pub digests: BTreeMap<String, Digest>,
+}
+
+impl KarmadaPart {
+    /// The step that brings it.
+    pub fn step(&self) -> Step {
+        match self.part.as_str() {
+            "balancer" => Step::KarmadaBalancer,
+            "etcd" => Step::Etcd,
+            "load-balancer" => Step::LoadBalancer,
+            _ => Step::KarmadaService,
+        }
+    }
+}
+
+impl PlaybookRunSpec {
+    /// The parts that it brings, in their order.
+    pub fn parts(&self) -> impl Iterator<Item = &KarmadaPart> {
+        self.karmada.iter().chain(&self.karmada_parts)
+    }
 }
 
 /// What a part is: 1 to 64 letters, digits, `-` and `.`, a letter or digit first.

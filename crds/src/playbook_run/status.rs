@@ -1,5 +1,7 @@
 //! Where a run is and what came out, for each step and each host.
 
+use std::collections::BTreeMap;
+
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -7,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::etcd_seen::EtcdSeen;
 use super::fence::{Fence, FenceOwner};
 use super::frozen::{FrozenInputs, FrozenSettings};
+use super::karmada_part::Digest;
 use super::part_seen::PartSeen;
 use crate::certificates::CertificateSeen;
 use crate::component::Component;
@@ -167,6 +170,11 @@ pub struct HostResult {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 16))]
     pub parts: Vec<PartSeen>,
+    /// Parts of a Karmada control plane that a step of the run has brought to the machine and seen to work, by their
+    /// names: the digest of each. They are there as well where the step failed at one after them; at most 16.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[schemars(extend("maxProperties" = 16))]
+    pub brought: BTreeMap<String, Digest>,
     /// When the machine's certificates end, when a step looked; at most 24.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 24))]

@@ -31,6 +31,8 @@ pub(super) fn fit(mut hosts: Vec<HostResult>) -> Vec<HostResult> {
             host.findings.clear();
             host.leftovers.clear();
             host.parts.iter_mut().for_each(|part| part.message = None);
+            // What nobody knows to be there is brought once more.
+            host.brought.clear();
         },
     ];
     for save in savings {

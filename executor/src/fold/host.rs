@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::certificates::certificates;
 use super::etcd::etcd;
-use super::parts::parts;
+use super::parts::{brought, parts};
 use super::text::{MESSAGE_LIMIT, task_name};
 use crate::event::{HostStats, TaskResult, TaskStatus};
 use crate::guard;
@@ -175,6 +175,7 @@ impl Host {
             Some("preflight" | "findings") => self.add_findings(finding),
             Some("etcd") => self.result.etcd = Some(etcd(finding)),
             Some("karmada") => self.result.parts = parts(finding),
+            Some("brought") => self.result.brought = brought(finding),
             Some("certificates") => self.result.certificates = certificates(finding),
             Some("clean") => {
                 self.result.clean = finding.get("clean").and_then(Value::as_bool);

@@ -1,9 +1,13 @@
-//! What a machine says of the services of its Karmada control plane, cut to what the schema takes.
+//! What a machine says of the services of its Karmada control plane, and of those that a step has brought to it, cut to
+//! what the schema takes.
 
-use crds::playbook_run::PartSeen;
+use std::collections::BTreeMap;
+
+use crds::playbook_run::{Digest, PartSeen};
 use serde_json::Value;
 
 use super::text::field;
+use crate::sanitize::clean;
 
 /// Services that are reported.
 const LIMIT: usize = 16;
@@ -20,8 +24,23 @@ pub(super) fn parts(report: &Value) -> Vec<PartSeen> {
     found
 }
 
+/// Digests of those that work, by their names.
+pub(super) fn brought(report: &Value) -> BTreeMap<String, Digest> {
+    let told = report.get("parts").and_then(Value::as_object);
+    let legal = |name: &String| {
+        let digest = told?.get(name)?.as_str().map(|digest| clean(digest, 64)).filter(is_legal)?;
+        Some((clean(name, 63), Digest(digest))).filter(|(name, _)| !name.is_empty())
+    };
+    told.into_iter().flat_map(|told| told.keys()).filter_map(legal).take(LIMIT).collect()
+}
+
+/// Whether the schema takes it as a digest.
+fn is_legal(digest: &String) -> bool {
+    digest.starts_with(|c: char| c.is_ascii_alphanumeric())
+        && digest.chars().all(|c| c.is_ascii_alphanumeric() || c == '.' || c == '-')
+}
+
 fn part(value: &Value) -> Option<PartSeen> {
-    let is_legal = |digest: &String| digest.chars().all(|c| c.is_ascii_alphanumeric() || c == '.' || c == '-');
     Some(PartSeen {
         name: field(value, "name", 63)?,
         digest: field(value, "digest", 64).filter(is_legal),

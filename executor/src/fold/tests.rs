@@ -561,6 +561,14 @@ fn services_of_a_karmada_control_plane_are_kept_within_limits_each_once() {
     assert_eq!(host.parts[1].message.as_ref().map(|message| message.chars().count()), Some(256));
     let many: Vec<_> = (0..40).map(|n| json!({"name": format!("p{n}"), "healthy": true})).collect();
     assert_eq!(report(json!({"kind": "karmada", "parts": many})).parts.len(), 16);
+    let host = report(json!({"kind": "brought", "parts": {
+        "scheduler": "1.18.2-0123abcd", "web\u{7}hook": "absent", "search": "a b", "descheduler": "-a", "etcd": 7, "": "a",
+    }}));
+    let brought: Vec<_> = host.brought.iter().map(|(part, digest)| (part.as_str(), digest.0.as_str())).collect();
+    assert_eq!(brought, [("scheduler", "1.18.2-0123abcd"), ("webhook", "absent")]);
+    let many: serde_json::Map<_, _> = (0..40).map(|n| (format!("p{n}"), json!("a"))).collect();
+    assert_eq!(report(json!({"kind": "brought", "parts": many})).brought.len(), 16);
+    assert!(report(json!({"kind": "brought", "parts": [1]})).brought.is_empty());
 }
 
 #[test]
@@ -635,6 +643,9 @@ fn fifty_hosts_with_full_results_fit_the_object() {
             json!({"kind": "karmada", "parts": (0..20).map(|n| {
                 json!({"name": format!("p{n}{}", "y".repeat(60)), "digest": "1".repeat(64), "healthy": false, "message": long})
             }).collect::<Vec<_>>()}),
+            json!({"kind": "brought", "parts": (0..20).map(|n| {
+                (format!("p{n}{}", "y".repeat(60)), json!("1".repeat(64)))
+            }).collect::<serde_json::Map<_, _>>()}),
         ] {
             let event = json!({"event": "result", "at": 1, "host": name, "task": long, "status": "failed", "reason": "A".repeat(64),
                 "msg": long, "finding": finding});

@@ -91,17 +91,39 @@ def the_programs_and_a_service_are_brought_and_their_probes_say_what_is_done() -
     brought("karmada-programs", "probe/karmada-programs")
     assert os.access(PROGRAM, os.X_OK)
     code, said, results = play("probe/karmada-service", host=service("1.18.2-a"))
-    task = "The service is the one that is wanted, and healthy"
+    task = "The services are those that are wanted, and healthy"
     assert code != 0 and results[task]["reason"] == "ServiceOutdated" and results[task]["differs"] and UNIT in results[task]["msg"], said
     results = brought("karmada-service", "probe/karmada-service", host=service("1.18.2-a"))
-    assert results["Run the service"]["changed"] and f"start {UNIT}" in systemd_standin.verbs()
+    assert results["Run the services"]["changed"] and f"start {UNIT}" in systemd_standin.verbs()
     assert pathlib.Path(f"{DIRECTORY}/tls.key").read_text(encoding="utf-8") == KEY
     results = brought("karmada-service", host=service("1.18.2-a"))
-    assert not results["Run the service"]["changed"] and systemd_standin.verbs() == []
+    assert not results["Run the services"]["changed"] and systemd_standin.verbs() == []
     code, said, _results = play("probe/karmada-service", host=service("1.18.2-b"))
     assert code != 0
     told = brought("probe-karmada", host=service("1.18.2-a"))["Ask the services how they are"]["finding"]
     assert told == {"kind": "karmada", "parts": [{"name": "scheduler", "digest": "1.18.2-a", "healthy": True}]}, told
+
+
+def several_services_of_a_run_are_brought_in_their_order_and_a_failure_keeps_those_ahead_of_it() -> None:
+    def several(scheduler: str, search: str, more: str = "") -> dict:
+        one = service(scheduler)["karmada_service"]
+        other = {**one, "name": "search", "unit": UNIT.replace("scheduler", "search"), "directory": DIRECTORY.replace("scheduler", "search"),
+                 "digest": search, "exec_start": one["exec_start"].replace("10351", "10358").replace("/scheduler/", "/search/") + more,
+                 "health": {"url": "http://127.0.0.1:10358/healthz"}}  # fmt: skip
+        return {"karmada_services": [{key: item for key, item in each.items() if key != "version"} for each in (one, other)]}
+
+    code, said, results = play("karmada-service", host=several("1.18.2-b", "1.18.2-c", ' "--ends=it is of no use"'))
+    result = results["Run the services"]
+    assert code != 0 and "clusterwright-karmada-search.service" in result["msg"] and "it is of no use" in result["msg"], said
+    assert result["finding"] == {"kind": "brought", "parts": {"scheduler": "1.18.2-b"}}, result
+    results = brought("karmada-service", "probe/karmada-service", host=several("1.18.2-b", "1.18.2-d"))
+    assert results["Run the services"]["finding"]["parts"] == {"scheduler": "1.18.2-b", "search": "1.18.2-d"}
+    code, said, results = play("probe/karmada-service", host=several("1.18.2-b", "1.18.2-e"))
+    assert code != 0 and "karmada-search" in results["The services are those that are wanted, and healthy"]["msg"], said
+    absent = {"karmada_services": [{"name": "search", "unit": UNIT.replace("scheduler", "search"), "directory": DIRECTORY.replace("scheduler", "search"), "state": "absent"}]}
+    assert brought("karmada-service", "probe/karmada-service", host=absent)["Run the services"]["finding"]["parts"] == {"search": "absent"}
+    brought("karmada-service", host=service("1.18.2-a"))
+    systemd_standin.verbs()
 
 
 def its_services_are_restarted_when_somebody_asks_for_it() -> None:
@@ -114,7 +136,7 @@ def its_services_are_restarted_when_somebody_asks_for_it() -> None:
 
 def one_that_does_not_get_well_fails_with_the_end_of_its_journal() -> None:
     code, said, results = play("karmada-service", host=service("1.18.2-c", more=' "--ends=it is of no use"'))
-    result = results["Run the service"]
+    result = results["Run the services"]
     assert code != 0 and result["reason"] == "ServiceFailed" and "it ends, since it is of no use" in result["msg"], said
     told = brought("probe-karmada", host=service("1.18.2-c"))["Ask the services how they are"]["finding"]
     assert told["parts"][0]["healthy"] is False and told["parts"][0]["digest"] == "1.18.2-c"
@@ -181,6 +203,7 @@ write("/data/secrets/karmada.scheduler.kubeconfig", "well")
 write("/data/secrets/karmada.k1.scheduler.tls.key", KEY)
 systemd_standin.install()
 the_programs_and_a_service_are_brought_and_their_probes_say_what_is_done()
+several_services_of_a_run_are_brought_in_their_order_and_a_failure_keeps_those_ahead_of_it()
 its_services_are_restarted_when_somebody_asks_for_it()
 one_that_does_not_get_well_fails_with_the_end_of_its_journal()
 a_service_is_stopped_and_removed_without_the_rest_of_its_variables()

@@ -52,12 +52,18 @@ DIRECTORY = "/etc/karmada/pki/scheduler"
 HEALTH = {"url": "http://127.0.0.1:10351/healthz"}
 
 
-def wanted(digest: str, content: str = "well", state: str = "started", more: str = "", **options: object) -> dict:
+def service(digest: str, state: str = "started", more: str = "", name: str = "scheduler", port: int = 10351, **options: object) -> dict:
+    directory = f"/etc/karmada/pki/{name}"
     return {
-        "name": "scheduler", "unit": UNIT, "state": state, "program": PROGRAM, "digest": digest, "directory": DIRECTORY,
-        "exec_start": f'{PROGRAM} {STANDIN} "--port=10351" "--file={DIRECTORY}/kubeconfig"{more}',
-        "names": ["kubeconfig"], "secrets": {"kubeconfig": content}, "health": HEALTH, "timeout_seconds": 20, **options,
+        "name": name, "unit": f"clusterwright-karmada-{name}.service", "state": state, "program": PROGRAM, "digest": digest, "directory": directory,
+        "exec_start": f'{PROGRAM} {STANDIN} "--port={port}" "--file={directory}/kubeconfig"{more}', "files": {"kubeconfig": f"{name}.kubeconfig"},
+        "health": {"url": f"http://127.0.0.1:{port}/healthz"}, **options,
     }  # fmt: skip
+
+
+def wanted(content: str = "well", secrets: dict | None = None, timeout_seconds: int = 20, **options: object) -> dict:
+    known = {"scheduler.kubeconfig": content} if secrets is None else secrets
+    return {"services": [service(**options)], "secrets": known, "timeout_seconds": timeout_seconds}
 
 
 def bring(check: bool = False, **options: object) -> tuple:
@@ -69,7 +75,7 @@ def bring(check: bool = False, **options: object) -> tuple:
 
 def probe(**options: object) -> str:
     """What is not done, or nothing: as the probe asks, without the content of files."""
-    result, failure = play(karmada_service, True, **{**wanted(**options), "secrets": {}, "timeout_seconds": 1})
+    result, failure = play(karmada_service, True, **wanted(secrets={}, timeout_seconds=1, **options))
     assert systemd_standin.verbs() == [], "a probe changes nothing"
     return failure.message if failure else result["msg"] if result["changed"] else ""
 
@@ -136,12 +142,45 @@ def one_that_is_not_well_fails_with_what_it_says_and_the_end_of_its_journal() ->
     assert bring(digest="1.18.2-a")[0] and probe(digest="1.18.2-a") == ""
 
 
+def several_come_in_their_order_up_to_the_first_that_does_not_work() -> None:
+    names = ("scheduler", "webhook", "search")
+    ports = dict(zip(names, (10351, 18000, 19444)))
+    units = {name: f"clusterwright-karmada-{name}.service" for name in names}
+
+    def bring_all(check: bool = False, **digests: str) -> tuple:
+        services = [service(digests[name], name=name, port=ports[name]) for name in names]
+        secrets = {f"{name}.kubeconfig": "sick" if digests[name].endswith("sick") else "well" for name in names}
+        result, failure = play(karmada_service, check, services=services, secrets={} if check else secrets, timeout_seconds=1 if check else 2)
+        return failure or result, systemd_standin.verbs()
+
+    assert bring(digest="1.18.2-a") in ((True, [f"restart {UNIT}"]), (False, []))
+    failure, told = bring_all(scheduler="1.18.2-a", webhook="1.18.2-sick", search="1.18.2-c")
+    assert failure.reason == "ServiceFailed" and units["webhook"] in failure.message and "no good file" in failure.message, failure
+    assert failure.extra["clusterwright"] == {"kind": "brought", "parts": {"scheduler": "1.18.2-a"}}, failure.extra
+    assert {verb.split()[-1] for verb in told} == {units["webhook"]}, "the one ahead is as it was, and the one after it was not begun"
+    result, told = bring_all(scheduler="1.18.2-a", webhook="1.18.2-b", search="1.18.2-c")
+    assert result["clusterwright"]["parts"] == {"scheduler": "1.18.2-a", "webhook": "1.18.2-b", "search": "1.18.2-c"}, result
+    assert [verb for verb in told if "start " in verb] == [f"restart {units['webhook']}", f"start {units['search']}"], told
+    assert units["webhook"] in result["msg"] and units["search"] in result["msg"] and UNIT not in result["msg"]
+    result, told = bring_all(check=True, scheduler="1.18.2-a", webhook="1.18.2-b", search="1.18.2-c")
+    assert result["changed"] is False and "clusterwright" not in result and told == []
+    result, _told = bring_all(check=True, scheduler="1.18.2-a", webhook="1.18.2-b", search="1.18.2-d")
+    assert result["changed"] and result["msg"].startswith(units["search"])
+    for name in names[1:]:
+        gone = {"name": name, "unit": units[name], "state": "absent", "directory": f"/etc/karmada/pki/{name}"}
+        gone.update({"program": "", "exec_start": "", "digest": "", "files": {}, "health": {}})
+        result, failure = play(karmada_service, services=[gone], secrets={}, timeout_seconds=2)
+        assert failure is None and result["clusterwright"]["parts"] == {name: "absent"}
+    systemd_standin.verbs()
+
+
 def what_would_be_written_elsewhere_or_start_something_else_is_refused() -> None:
     for options, part in (
         ({"unit": "sshd.service"}, "sshd.service"),
         ({"directory": "/etc/karmada/../ssh"}, "/etc/karmada/../ssh"),
         ({"directory": "/etc/karmada"}, "below /etc/karmada"),
-        ({"names": ["../x"]}, "../x"),
+        ({"files": {"../x": "scheduler.kubeconfig"}}, "../x"),
+        ({"files": {"x": "scheduler.other"}}, "scheduler.other"),
         ({"program": "/bin/sh"}, "/bin/sh"),
         ({"exec_start": f"{PROGRAM} x\nExecStartPre=+/bin/true"}, "one line"),
         ({"exec_start": f"{PROGRAM}-other"}, "one line"),
@@ -184,9 +223,10 @@ def a_restart_and_a_reboot_wait_until_the_services_that_are_to_run_are_well() ->
 
 def its_certificate_is_believed_by_its_authority_alone_where_one_is_given() -> None:
     more = f' "--certificate={DIRECTORY}/tls.crt" "--key={DIRECTORY}/tls.key"'
-    secrets = {"kubeconfig": "well", **PAIR}
+    secrets = {"scheduler.kubeconfig": "well", **PAIR}
+    names = {"kubeconfig": "scheduler.kubeconfig", **{name: name for name in PAIR}}
     health = {"url": "https://127.0.0.1:10351/readyz", "authority": f"{DIRECTORY}/ca.crt"}
-    changed, _told = bring(digest="1.18.2-tls", more=more, secrets=secrets, names=sorted(secrets), health=health)
+    changed, _told = bring(digest="1.18.2-tls", more=more, secrets=secrets, files=names, health=health)
     assert changed and seen(health)["healthy"] and seen({"url": health["url"]})["healthy"]
     stranger = write("/data/stranger.crt", STRANGER)
     assert "certificate verify failed" in seen({**health, "authority": stranger})["message"]
@@ -200,10 +240,10 @@ def a_service_is_stopped_and_comes_back_and_one_that_is_not_wanted_leaves_nothin
     assert bring(digest="1.18.3-a", state="stopped")[0] is False and probe(digest="1.18.3-a", state="stopped") == ""
     assert "did not run" in probe(digest="1.18.3-a")
     assert bring(digest="1.18.3-a")[0] and "is to be stopped" in probe(digest="1.18.3-a", state="stopped")
-    only = {"program": "", "exec_start": "", "digest": "", "names": [], "secrets": {}, "health": {}}
-    assert UNIT in probe(state="absent", **only)
-    assert bring(state="absent", **only)[0] and bring(state="absent", **only) == (False, [])
-    assert probe(state="absent", **only) == "" and karmada.units() == [] and not os.path.exists(DIRECTORY)
+    only = {"state": "absent", "program": "", "exec_start": "", "digest": "", "files": {}, "health": {}}
+    assert UNIT in probe(**only)
+    assert bring(secrets={}, **only)[0] and bring(secrets={}, **only) == (False, [])
+    assert probe(**only) == "" and karmada.units() == [] and not os.path.exists(DIRECTORY)
     assert processes.of_planes() == {}
 
 
@@ -238,6 +278,7 @@ a_service_that_is_brought_runs_as_its_user_and_a_second_time_changes_nothing()
 systemds_own_program_finds_nothing_wrong_in_the_unit()
 another_digest_or_other_files_restart_it_and_files_that_are_not_wanted_go()
 one_that_is_not_well_fails_with_what_it_says_and_the_end_of_its_journal()
+several_come_in_their_order_up_to_the_first_that_does_not_work()
 what_would_be_written_elsewhere_or_start_something_else_is_refused()
 a_restart_and_a_reboot_wait_until_the_services_that_are_to_run_are_well()
 its_certificate_is_believed_by_its_authority_alone_where_one_is_given()

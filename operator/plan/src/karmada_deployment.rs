@@ -129,7 +129,8 @@ fn keep(observed: &Observed<'_>) -> Planned {
     let problem = spec_problem::find(observed);
     let machines = Machines::observe(observed, upgrade.as_ref(), problem.is_none());
     let mut reports = progress(observed, &wanted);
-    reports.extend(machines.iter().flat_map(Machines::reports));
+    let of_machines = machines.as_ref().map(|machines| machines.reports(&reports)).unwrap_or_default();
+    reports.extend(of_machines);
     reports.sort_by_key(|report| report.stage);
     let restore = restored(observed, &wanted, &reports);
     let mut work = work(observed, (&wanted, &reports), problem, machines.as_ref(), restore.as_ref());

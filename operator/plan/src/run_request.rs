@@ -53,8 +53,8 @@ pub(crate) struct RunRequest<'r, 'a> {
     pub name_of: Option<Vec<String>>,
     /// Variables that it has before those of its cluster.
     pub vars: BTreeMap<String, Value>,
-    /// The part of a Karmada control plane that it brings, where it brings one.
-    pub karmada: Option<KarmadaPart>,
+    /// The parts of a Karmada control plane that it brings, in their order.
+    pub parts: Vec<KarmadaPart>,
     /// What it rolls out, where such runs differ from others by that.
     pub rolls_out: Option<String>,
 }
@@ -62,7 +62,16 @@ pub(crate) struct RunRequest<'r, 'a> {
 impl<'r, 'a> RunRequest<'r, 'a> {
     /// These steps, on these machines.
     pub fn new(intent: Intent, steps: Vec<Step>, targets: &'r [Target<'a>], attempt: Attempt) -> Self {
-        Self { intent, steps, targets, attempt, name_of: None, vars: BTreeMap::new(), karmada: None, rolls_out: None }
+        Self {
+            intent,
+            steps,
+            targets,
+            attempt,
+            name_of: None,
+            vars: BTreeMap::new(),
+            parts: Vec::new(),
+            rolls_out: None,
+        }
     }
 
     /// The run.
@@ -85,7 +94,10 @@ impl<'r, 'a> RunRequest<'r, 'a> {
         let mut run = asker.owner.run(&name, intent, self.steps, hosts, attempt.number);
         run.spec.resume = attempt.resume;
         run.spec.vars.extend(self.vars);
-        run.spec.karmada = self.karmada;
+        match <[KarmadaPart; 1]>::try_from(self.parts) {
+            Ok([part]) => run.spec.karmada = Some(part),
+            Err(several) => run.spec.karmada_parts = several,
+        }
         let annotations = run.metadata.annotations.get_or_insert_default();
         annotations.extend([
             (annotation::MACHINES.to_owned(), serde_json::to_string(&targets).unwrap_or_default()),

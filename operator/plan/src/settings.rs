@@ -13,7 +13,7 @@ mod wanted;
 pub use contents::{CONTENTS, Content, ETCD_CLIENT, NETWORK, REGISTRIES, REGISTRY_LOGIN};
 pub use differences::{Difference, differences, of_dns};
 pub use digest::digest;
-pub(crate) use karmada::{brought, digest_in, is_stopped, stopped};
+pub(crate) use karmada::{brought, digest_in, has_brought, is_stopped, never_came_to, stopped};
 pub use wanted::Wanted;
 
 use std::collections::BTreeMap;

@@ -156,13 +156,23 @@ async fn a_run_on_machines_of_a_plane_says_which_part_it_brings() -> Result<()> 
         (0, "of a plane", of_plane(), "spec.steps", json!([["prepare"], ["preflight", "etcd"]]), Admitted),
         (0, "of no plane", r(), "spec", json!([anonymous]), refused_at("spec", "clusterName is required with clusterKind KarmadaDeployment")),
         (0, "of another kind", r(), "spec.clusterKind", json!(["Host"]), refused("supported values: \"ClusterDeployment\", \"KarmadaDeployment\"")),
-        (0, "a part of a cluster", r(), "spec.karmada", json!([part("m1")]), refused_at("spec", "karmada goes with clusterKind KarmadaDeployment")),
+        (0, "a part of a cluster", r(), "spec.karmada", json!([part("m1")]), refused_at("spec", "karmada and karmadaParts go with clusterKind KarmadaDeployment")),
         (0, "a part", of_plane(), "spec.karmada", json!([part("m1")]), Admitted),
         (0, "a part of another Host", of_plane(), "spec.karmada", json!([part("m9")]), refused_at("spec", "names of Hosts that are in hosts")),
+        (0, "several parts", of_plane(), "spec.karmadaParts", json!([[part("m1"), { "part": "search", "digests": { "m1": "absent" } }]]), Admitted),
+        (0, "several parts of a cluster", r(), "spec.karmadaParts", json!([[part("m1")]]), refused_at("spec", "karmada and karmadaParts go with clusterKind KarmadaDeployment")),
+        (0, "one of several of another Host", of_plane(), "spec.karmadaParts", json!([[part("m1"), part("m9")]]), refused_at("spec", "karmadaParts[].digests has names of Hosts that are in hosts")),
+        (0, "none of several", of_plane(), "spec.karmadaParts", json!([[]]), refused("should have at least 1 items")),
+        (0, "one part and several", with(of_plane(), "spec.karmada", part("m1")), "spec.karmadaParts", json!([[part("m1")]]), refused_at("spec", "karmada is one part, karmadaParts are several")),
         (0, "no part's name", of_plane(), "spec.karmada", json!([{ "part": "A b", "digests": {} }]), refused("should match")),
         (0, "no digest", of_plane(), "spec.karmada", json!([{ "part": "scheduler", "digests": { "m1": "a b" } }]), refused("should match")),
     ]).await?;
     check_changes(&server, run("kind-3"), [
         (15, "another kind", json!({ "clusterKind": "KarmadaDeployment" }), refused_at("spec", "Forbidden: a PlaybookRun is immutable")),
+    ]).await?;
+    let plane = with(run("parts-3"), "spec.clusterKind", json!("KarmadaDeployment"));
+    check_changes(&server, plane, [
+        (15, "a part", json!({ "karmada": part("m1") }), refused_at("spec", "Forbidden: a PlaybookRun is immutable")),
+        (15, "parts", json!({ "karmadaParts": [part("m1")] }), refused_at("spec", "Forbidden: a PlaybookRun is immutable")),
     ]).await
 }

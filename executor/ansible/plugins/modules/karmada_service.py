@@ -1,67 +1,73 @@
 #!/usr/bin/python
 # -*- coding: utf-8 -*-
 # SPDX-License-Identifier: Apache-2.0
-"""One component of a Karmada control plane as a service of this machine."""
+"""Components of a Karmada control plane as services of this machine."""
 
 from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: karmada_service
-short_description: A component of a Karmada control plane as a systemd unit with its files, waited for until it is healthy
+short_description: Components of a Karmada control plane as systemd units with their files, each waited for until it is healthy
 description:
-  - The files come into the service's own directory, for root and the group of its user alone; others that are there go.
-  - The unit says at its head what it is made of, the digest. It is restarted where it runs with anything else than what is on disk.
-  - Ends when the service answers that it is well. One that does not fails with ServiceFailed and the end of its journal.
-  - In check mode the files are compared by their names alone, if no content is given, and the service must answer.
+  - The services are brought in their order, and none before those ahead of it are healthy. One that does not get well fails with
+    ServiceFailed and the end of its journal; those ahead of it stay, and are reported.
+  - Files come into the service's own directory, for root and the group of its user alone; others that are there go.
+  - A unit says at its head what it is made of, the digest. It is restarted where it runs with anything else than what is on disk.
+  - In check mode the files are compared by their names alone, if no content is given, and each service must answer.
 options:
-  name:
-    description: What messages call it.
-    type: str
-    required: true
-  unit:
-    description: Its unit, clusterwright-karmada-NAME.service.
-    type: str
-    required: true
-  state:
-    description:
-      - C(started) - it runs. C(stopped) - it has its unit and files, and neither runs nor comes back with a boot. C(absent) - neither unit
-        nor files are there.
-    type: str
-    choices: [started, stopped, absent]
-    default: started
-  program:
-    description: Its program, which the step karmada-programs put there. Not for C(absent).
-    type: path
-    default: ""
-  exec_start:
-    description: Program and arguments, as systemd reads them. Not for C(absent).
-    type: str
-    default: ""
-  digest:
-    description: What it is made of. Not for C(absent).
-    type: str
-    default: ""
-  directory:
-    description: Directory of its files, below /etc/karmada.
-    type: path
-    required: true
-  names:
-    description: Names of its files in the directory.
+  services:
+    description: The services.
     type: list
-    elements: str
-    default: []
+    elements: dict
+    required: true
+    suboptions:
+      name:
+        description: What messages call it.
+        type: str
+        required: true
+      unit:
+        description: Its unit, clusterwright-karmada-NAME.service.
+        type: str
+        required: true
+      state:
+        description:
+          - C(started) - it runs. C(stopped) - it has its unit and files, and neither runs nor comes back with a boot. C(absent) - neither
+            unit nor files are there.
+        type: str
+        choices: [started, stopped, absent]
+        default: started
+      program:
+        description: Its program, which the step karmada-programs put there. Not for C(absent).
+        type: path
+        default: ""
+      exec_start:
+        description: Program and arguments, as systemd reads them. Not for C(absent).
+        type: str
+        default: ""
+      digest:
+        description: What it is made of. Not for C(absent).
+        type: str
+        default: ""
+      directory:
+        description: Directory of its files, below /etc/karmada.
+        type: path
+        required: true
+      files:
+        description: Its files in the directory, by their names - which of C(secrets) each is.
+        type: dict
+        default: {}
+      health:
+        description:
+          - Where it says how it is, C(url). C(authority) - the file with the authority that its certificate is from; empty - any is taken.
+            C(client) - C(certificate) and C(key), files of the one who asks. Not for C(absent).
+        type: dict
+        default: {}
   secrets:
-    description: The content of its files by their names, which must not show anywhere. Empty in a check of their names.
-    type: dict
-    default: {}
-  health:
-    description:
-      - Where it says how it is, C(url). C(authority) - the file with the authority that its certificate is from; empty - any is taken.
-        C(client) - C(certificate) and C(key), files of the one who asks. Not for C(absent).
+    description: The content of all files, which must not show anywhere. Empty in a check of their names.
     type: dict
     default: {}
   timeout_seconds:
-    description: Until it is healthy.
+    description: Until a service is healthy.
     type: int
     default: 120
 author:
@@ -121,7 +127,7 @@ WantedBy=multi-user.target
 """
 
 
-def check_variables(params: dict) -> None:
+def check_variables(params: dict, secrets: dict) -> None:
     """What would be written elsewhere, or read by systemd as something else, is refused."""
     name, directory = params["name"], params["directory"]
     parts = os.path.normpath(directory).split("/")
@@ -131,9 +137,12 @@ def check_variables(params: dict) -> None:
         raise StepFailure("InvalidVariables", f"karmada_service.name is {name!r}, and must be lower-case letters, digits and dashes")
     if params["state"] == "absent":
         return
-    for file in params["names"]:
+    for file in params["files"]:
         if not FILE_NAME.fullmatch(file):
             raise StepFailure("InvalidVariables", f"karmada_service.files has {file!r}, and a name must be letters, digits, dots, dashes")
+    unknown = [key for key in params["files"].values() if secrets and key not in secrets]
+    if unknown:
+        raise StepFailure("InvalidVariables", f"karmada_service.files has {unknown[0]!r}, which is no file of the run")
     program, line = params["program"], params["exec_start"]
     if not program.startswith(f"{karmada.PROGRAMS}/") or os.path.normpath(program) != program:
         raise StepFailure("InvalidVariables", f"karmada_service.program is {program!r}, and must be below {karmada.PROGRAMS}")
@@ -144,11 +153,12 @@ def check_variables(params: dict) -> None:
 class Service:
     """The service as it is wanted."""
 
-    def __init__(self, params: dict, check: bool) -> None:
-        self.params, self.check = params, check
+    def __init__(self, params: dict, call) -> None:
+        self.params, self.check, self.timeout = params, call.check_mode, call.params["timeout_seconds"]
+        self.secrets = call.params["secrets"]
         self.unit, self.directory = params["unit"], params["directory"]
         self.path = karmada.unit_path(self.unit)
-        self.files = sorted(f"{self.directory}/{name}" for name in params["names"])
+        self.files = sorted(f"{self.directory}/{name}" for name in params["files"])
 
     def content(self) -> str:
         return karmada.unit_text(self.params["digest"], unit_body(self.params))
@@ -175,7 +185,7 @@ class Service:
 
     def write(self) -> list:
         """Brings the unit and the files to what is wanted. What changed."""
-        given = self.params["secrets"]
+        given = {name: self.secrets[key] for name, key in self.params["files"].items()} if self.secrets else {}
         changed = [path for path in self.files if not os.path.exists(path)] if not given else []
         group = 0
         if not self.check:
@@ -238,33 +248,55 @@ class Service:
         """Returns once it is healthy."""
         wait(
             self.is_ready,
-            self.params["timeout_seconds"],
+            self.timeout,
             "ServiceFailed",
             lambda: f"{self.unit} is not healthy at {self.params['health'].get('url')}: {self.said}{units.journal(self.unit)}",
             pause=0.5,
         )
 
 
-def work(call) -> dict:
-    params, check = call.params, call.check_mode
-    check_variables(params)
-    service = Service(params, check)
-    state, acted = params["state"], False
-    if state == "absent":
-        changed = service.erase()
-    else:
-        changed = service.write()
+    def bring(self) -> tuple:
+        """(what changed, whether it was started or stopped) once it is as it is wanted."""
+        state, acted = self.params["state"], False
+        if state == "absent":
+            return self.erase(), False
+        changed = self.write()
         if state == "stopped":
-            if not check:
+            if not self.check:
                 units.reload()
-            acted = service.stop()
+            acted = self.stop()
         else:
-            acted = service.start(changed)
-            if not (check and (changed or acted)):
-                service.prove()
-    said = "nothing to do"
+            acted = self.start(changed)
+            if not (self.check and (changed or acted)):
+                self.prove()
+        return changed, acted
+
+
+def told(service: Service, changed: list, acted: bool) -> str:
+    """What was done about it, or is to be; empty: nothing."""
     if changed:
-        said = f"differing: {', '.join(changed)}" if check else f"changed: {', '.join(changed)}"
-    elif acted:
-        said = "it runs, and is to be stopped" if state == "stopped" else "it did not run, or not with what is in its files"
-    return {"changed": bool(changed) or acted, "files_changed": changed, "msg": f"{params['unit']}: {said}"}
+        return f"{service.unit}: {'differing' if service.check else 'changed'}: {', '.join(changed)}"
+    if acted:
+        stopped = service.params["state"] == "stopped"
+        return f"{service.unit}: {'it runs, and is to be stopped' if stopped else 'it did not run, or not with what is in its files'}"
+    return ""
+
+
+def work(call) -> dict:
+    services = [Service(params, call) for params in call.params["services"]]
+    for service in services:
+        check_variables(service.params, call.params["secrets"])
+    done, files_changed, said = {}, [], []
+    report = {"kind": "brought", "parts": done}
+    for service in services:
+        try:
+            changed, acted = service.bring()
+        except StepFailure as failure:
+            if not call.check_mode:
+                failure.extra["clusterwright"] = report
+            raise
+        done[service.params["name"]] = service.params["digest"] or "absent"
+        files_changed += changed
+        said += [text for text in [told(service, changed, acted)] if text]
+    result = {"changed": bool(said), "files_changed": files_changed, "msg": "; ".join(said) or "nothing to do"}
+    return result if call.check_mode else {**result, "clusterwright": report}

@@ -9,6 +9,7 @@ use jiff::Timestamp;
 use super::EtcdMembership;
 use super::health::{is_leaving, provisioned_at};
 use crate::attempts::{self, Outcome};
+use crate::settings::has_brought;
 
 impl<'a> EtcdMembership<'a> {
     /// The runs that take a machine's member out of etcd.
@@ -83,7 +84,7 @@ impl<'a> EtcdMembership<'a> {
                 && attempts::targets(run)
                     .get(host)
                     .is_some_and(|target| Some(&target.uid) == machine.metadata.uid.as_ref())
-                && attempts::outcome(run, host) == Outcome::Succeeded
+                && (attempts::outcome(run, host) == Outcome::Succeeded || has_brought(run, PLANE_API_SERVER, host))
         })
     }
 }
@@ -97,7 +98,7 @@ pub(crate) fn knows_of(run: &PlaybookRun, since: Timestamp) -> bool {
     let change = run.annotation(annotation::ETCD_CHANGE);
     let change = change.and_then(|change| change.parse::<Timestamp>().ok());
     let made = run.created_at().map(|made| made.0);
-    let is_of_plane = run.spec.karmada.as_ref().is_some_and(|karmada| karmada.part == PLANE_API_SERVER);
+    let is_of_plane = run.spec.parts().any(|part| part.part == PLANE_API_SERVER);
     let tells = !run.spec.intent.changes_nothing() && (run.spec.steps.contains(&Step::EtcdEndpoints) || is_of_plane);
     tells && change.or(made).is_some_and(|known| known >= since)
 }

@@ -273,12 +273,11 @@ mod tests {
 
     #[test]
     fn each_host_is_given_what_its_run_has_for_it() {
-        let own =
-            json!({ "h1": { "karmada_service": { "digest": "a" } }, "h2": { "karmada_service": { "digest": "b" } } });
+        let own = json!({ "h1": { "karmada_services": [{ "digest": "a" }] }, "h2": { "karmada_services": [{ "digest": "b" }] } });
         let vars = json!({ "karmada_hosts": own, "karmada_programs": [] });
         let model = built(&plane("", ""), &run("Configure", "karmada-service", "h1, h2", vars)).unwrap();
         assert!(!model.vars.contains_key("karmada_hosts") && model.vars.contains_key("karmada_programs"));
-        assert_eq!(model.hosts["h2"].vars["karmada_service"], json!({ "digest": "b" }));
+        assert_eq!(model.hosts["h2"].vars["karmada_services"], json!([{ "digest": "b" }]));
         assert!(secrets_needed(&model).karmada_part);
         let refused = |own: Value| {
             let vars = json!({ "karmada_hosts": own });

@@ -13,16 +13,19 @@ mod history;
 mod lock;
 mod operations;
 mod order;
+mod part_run;
 mod placed;
 mod plane;
 mod ports;
 mod proposal;
+mod reports;
 mod rollout;
 mod seating;
 mod secret_files;
 mod service;
 mod state;
 mod taken_off;
+mod together;
 mod turn;
 mod wanted_parts;
 
@@ -38,6 +41,7 @@ pub use seating::seats;
 pub use secret_files::secret_files;
 pub(super) use service::has_all_files;
 pub use service::{Service, Site, exec_start, service};
+pub use together::together;
 pub use turn::{Placed, PlaneMachine, Turn, turn};
 
 #[cfg(test)]

@@ -50,7 +50,7 @@ pub use observed::{
 pub use pull::works_namespace;
 pub use push::{IMPERSONATOR, token_secret};
 pub use roster::roster;
-pub(super) use summary::{counts, departure, first_to_tell, members_ready, without_estimator};
+pub(super) use summary::{NO_MEMBERS, counts, departure, first_to_tell, members_ready, without_estimator};
 pub(super) use target::known;
 pub use target::{ReachedBy, Target, Wish};
 pub use wanted::{leaf_wanted, wanted};

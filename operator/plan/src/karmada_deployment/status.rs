@@ -13,7 +13,7 @@ use super::component::Component;
 use super::contact::Contact;
 use super::estimators;
 use super::machines::Machines;
-use super::members::{counts, departure, members_ready, without_estimator};
+use super::members::{NO_MEMBERS, counts, departure, members_ready, without_estimator};
 use super::observed::Observed;
 use super::place::{Place, Stage, Wanted};
 use super::progress::StageReport;
@@ -150,7 +150,8 @@ fn ready(parts: &[Statement; 5], found: &Found<'_>) -> Statement {
             let doing = doing.or(change.map(|part| &part.message));
             let doing = doing.map(|doing| format!("; {doing}")).unwrap_or_default();
             let (estimators, departure) = (without_estimator(found.members), departure(found.members));
-            let message = format!("the plane works and all members are reached{estimators}{departure}{doing}");
+            let members = if counts(found.members).total == 0 { NO_MEMBERS } else { "all members are reached" };
+            let message = format!("the plane works and {members}{estimators}{departure}{doing}");
             Statement::new(condition::READY, true, Reason::AllReady, cut(message))
         }
     }

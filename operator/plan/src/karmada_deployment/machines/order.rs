@@ -54,6 +54,12 @@ impl Part {
         matches!(self, Self::LoadBalancer)
     }
 
+    /// Whether it comes in a run of its own. A member of etcd takes its vote with it while it is changed: nothing else is
+    /// away on its machine meanwhile.
+    pub const fn is_alone(self) -> bool {
+        matches!(self, Self::Etcd)
+    }
+
     /// The unit that a probe looks at; none: no probe does.
     pub fn unit(self) -> Option<String> {
         match self {
@@ -71,14 +77,28 @@ impl Part {
     }
 
     /// The steps that bring it.
-    pub fn steps(self) -> Vec<Step> {
+    const fn steps(self) -> &'static [Step] {
         match self {
-            Self::Balancer => vec![Step::KarmadaBalancer],
-            Self::Etcd => vec![Step::Etcd],
-            Self::Component(_) => vec![Step::KarmadaPrograms, Step::KarmadaService],
-            Self::LoadBalancer => vec![Step::LoadBalancer],
+            Self::Balancer => &[Step::KarmadaBalancer],
+            Self::Etcd => &[Step::Etcd],
+            Self::Component(_) => &[Step::KarmadaPrograms, Step::KarmadaService],
+            Self::LoadBalancer => &[Step::LoadBalancer],
         }
     }
+}
+
+/// The order of the steps that bring parts.
+const STEPS: [Step; 5] =
+    [Step::KarmadaBalancer, Step::Etcd, Step::KarmadaPrograms, Step::KarmadaService, Step::LoadBalancer];
+
+/// The steps that bring these parts.
+pub(super) fn steps(parts: &[Part]) -> Vec<Step> {
+    STEPS.into_iter().filter(|step| parts.iter().any(|part| part.steps().contains(step))).collect()
+}
+
+/// What parts are ordered by in a run that brings several: its steps.
+pub(super) fn in_order(part: Part) -> Option<usize> {
+    part.steps().last().and_then(|last| STEPS.iter().position(|step| step == last))
 }
 
 /// The parts of a plane, each with the stage in which it is brought.

@@ -8,8 +8,6 @@ use crds::{KarmadaDeploymentStatus, Reason};
 
 use super::super::component::Component;
 use super::super::observed::Observed;
-use super::super::place::Stage;
-use super::super::progress::StageReport;
 use super::super::release::{RELEASES, Release};
 use super::super::upgrade::Upgrade;
 use super::act::Act;
@@ -23,7 +21,7 @@ use super::proposal::Round;
 use super::rollout::{Progress, progress};
 use super::state::PlaneState;
 use super::taken_off::taken_off;
-use super::wanted_parts::{Basis, wanted_parts};
+use super::wanted_parts::{Basis, PartWanted, wanted_parts};
 use crate::Next;
 use crate::addon::Problem;
 use crate::lock::Lock;
@@ -34,7 +32,7 @@ pub(in super::super) struct Machines<'a> {
     pub state: PlaneState<'a>,
     pub round: Round,
     /// How far each part is, in the order of the stages; none: a file of one is not there yet.
-    parts: Vec<(Stage, Part, Progress)>,
+    pub(super) parts: Vec<(PartWanted, Progress<'a>)>,
 }
 
 impl<'a> Machines<'a> {
@@ -53,8 +51,11 @@ impl<'a> Machines<'a> {
         let lock = grant(&state, &tokens);
         let round = propose(&state, &basis, Round::new(&state, lock, tokens, has_spec));
         let wanted = if state.installed.is_some() { wanted_parts(&state, &basis) } else { None };
-        let parts = wanted.unwrap_or_default();
-        let parts = parts.iter().map(|one| (one.stage, one.part, held(progress(&state, one), one.is_held))).collect();
+        let how_far = |one: PartWanted| {
+            let progress = held(progress(&state, &one), one.is_held);
+            (one, progress)
+        };
+        let parts = wanted.unwrap_or_default().into_iter().map(how_far).collect();
         Some(Self { state, round, parts })
     }
 
@@ -70,36 +71,13 @@ impl<'a> Machines<'a> {
 
     /// When something of it is due by time alone.
     pub fn next(&self) -> Next {
-        let parts = self.parts.iter().filter_map(|(_, _, progress)| progress.retry_at);
+        let parts = self.parts.iter().filter_map(|(_, progress)| progress.retry_at);
         parts.fold(self.round.next, |next, at| next.or_sooner(self.state.until(at)))
     }
 
     /// Whether etcd stands on the machines that the plane began with.
     pub fn are_installed(&self) -> bool {
         self.state.installed.is_some()
-    }
-
-    /// The reports of the stages in which parts are brought. A part is brought once those of its stage before it are
-    /// done; while something else is under way with the machines none is. Who is paused takes none of these actions.
-    pub fn reports(&self) -> Vec<StageReport> {
-        let mut reports: Vec<StageReport> = Vec::new();
-        let may_work = self.round.might_work();
-        for (stage, _, progress) in &self.parts {
-            if reports.last().is_none_or(|last| last.stage != *stage) {
-                reports.push(StageReport::new(*stage));
-            }
-            let Some(report) = reports.last_mut() else { continue };
-            report.is_missing |= progress.is_missing;
-            if !report.is_done() {
-                continue;
-            }
-            report.doing = progress.doing.clone();
-            report.unhealthy = progress.unhealthy.clone();
-            report.aside = report.aside.take().or_else(|| progress.aside.clone());
-            let act = progress.act().filter(|_| may_work);
-            report.writes = act.map(super::super::action::Action::Machines).into_iter().collect();
-        }
-        reports
     }
 
     /// What is taken off machines, once nothing in the plane leads to it any more.
@@ -131,11 +109,8 @@ impl<'a> Machines<'a> {
     fn counts(&self, role: Role, wanted: i32) -> ReplicaCounts {
         let number = |count: usize| i32::try_from(count).unwrap_or(i32::MAX);
         let ready = number(self.state.working(role).filter(|machine| machine.is_ready()).count());
-        let is_outdated = |name: &str| {
-            let mut runs = self.parts.iter().filter_map(|(_, _, progress)| progress.run.as_ref());
-            runs.any(|run| run.spec.hosts.iter().any(|host| host == name))
-        };
-        let updated = self.state.working(role).filter(|machine| !machine.host_name().is_some_and(is_outdated));
+        let is_outdated = |name: &str| self.parts.iter().any(|(_, progress)| progress.names().contains(&name));
+        let updated = self.state.working(role).filter(|machine| !is_outdated(machine.name()));
         ReplicaCounts {
             replicas: wanted,
             ready_replicas: ready,
@@ -162,7 +137,10 @@ impl<'a> Machines<'a> {
         }
         let sick = members.iter().find(|member| !membership.is_healthy(member));
         let sick = sick.and_then(|member| self.state.member(member));
-        let of = sick.map(|machine| format!(": {}: {}", machine.title(), machine.says())).unwrap_or_default();
+        let of_sick = sick.map(|machine| format!(": {}: {}", machine.title(), machine.says()));
+        // What is said of the machines says which one is to come, and why it does not.
+        let of_missing = || self.problem().map(|problem| format!(": {}", problem.message));
+        let of = of_sick.or_else(of_missing).unwrap_or_default();
         let reason = if all == 0 { Reason::ComponentStarting } else { Reason::EtcdUnhealthy };
         Err(Problem { reason, message: format!("etcd: {said}{of}") })
     }
@@ -196,7 +174,7 @@ impl<'a> Machines<'a> {
 }
 
 /// Of what an upgrade has yet to come to nobody waits for it to work.
-fn held(progress: Progress, is_held: bool) -> Progress {
+fn held(progress: Progress<'_>, is_held: bool) -> Progress<'_> {
     if !is_held {
         return progress;
     }

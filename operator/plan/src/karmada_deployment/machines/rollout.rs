@@ -1,35 +1,31 @@
-//! How far a part is on the machines: the run that brings it to those whose turn it is, or what that waits for.
+//! How far a part is on the machines: those that it is brought to now, or what that waits for.
 
 use std::collections::BTreeMap;
 
 use crds::names::annotation;
-use crds::playbook_run::{Digest, KarmadaPart};
-use crds::step::{Intent, Role};
-use crds::{ObjectExt, PlaybookRun, Reason};
+use crds::step::Intent;
+use crds::{PlaybookRun, Reason};
 use jiff::Timestamp;
-use serde_json::{Map, Value};
 
-use super::act::Act;
 use super::order::Part;
 use super::placed::{digest_in, placed, silent_since};
 use super::state::PlaneState;
 use super::turn::{Placed, PlaneMachine, Turn, turn};
 use super::wanted_parts::PartWanted;
 use crate::addon::Problem;
-use crate::attempts::{self, Failure, RetryDecision};
+use crate::attempts::{self, Failure, Outcome, RetryDecision};
 use crate::cluster_machine::ClusterMachine;
 use crate::message::{count, quote};
 use crate::moment::clock;
-use crate::naming::short_hash;
-use crate::run_request::{Attempt, RunRequest, Target};
-use crate::settings::is_stopped;
+use crate::run_request::Target;
+use crate::settings::{has_brought, is_stopped, never_came_to};
 
 /// How far a part is.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub(in super::super) struct Progress {
-    /// The run that brings it to the next machines.
-    pub run: Option<Box<PlaybookRun>>,
-    /// What goes on, where it is not as it is wanted.
+#[derive(Default)]
+pub(in super::super) struct Progress<'a> {
+    /// The machines that it is brought to now, in one run.
+    pub targets: Vec<Target<'a>>,
+    /// What goes on, where it is not as it is wanted and nothing is brought.
     pub doing: Option<String>,
     /// What does not work, or could not be brought.
     pub unhealthy: Option<Problem>,
@@ -41,10 +37,15 @@ pub(in super::super) struct Progress {
     pub retry_at: Option<Timestamp>,
 }
 
-impl Progress {
-    /// The run as what is to be done.
-    pub fn act(&self) -> Option<Act> {
-        self.run.clone().map(Act::CreateRun)
+impl Progress<'_> {
+    /// Whether it is on all machines as it is wanted, and works.
+    pub fn is_done(&self) -> bool {
+        self.targets.is_empty() && self.doing.is_none() && self.unhealthy.is_none()
+    }
+
+    /// Names of the machines that it is brought to now.
+    pub fn names(&self) -> Vec<&str> {
+        self.targets.iter().map(|(machine, _)| machine.name()).collect()
     }
 }
 
@@ -56,9 +57,9 @@ struct Candidate<'a> {
 }
 
 /// How far this part is, and what is done about it.
-pub(in super::super) fn progress(state: &PlaneState<'_>, wanted: &PartWanted) -> Progress {
+pub(in super::super) fn progress<'a>(state: &PlaneState<'a>, wanted: &PartWanted) -> Progress<'a> {
     let part = wanted.part;
-    let candidates: Vec<Candidate<'_>> = state
+    let candidates: Vec<Candidate<'a>> = state
         .working(part.role(&state.object.spec))
         .filter_map(|machine| {
             let digest = wanted.digests.get(machine.name())?;
@@ -83,7 +84,7 @@ pub(in super::super) fn progress(state: &PlaneState<'_>, wanted: &PartWanted) ->
             };
             let mut broken = candidates.iter().filter(is_broken);
             if let Some(again) = broken.clone().find(|one| one.decision.is_again()) {
-                return bring(state, wanted, &candidates, &[again.machine.name().to_owned()], found);
+                return bring(state, part, &candidates, &[again.machine.name().to_owned()], found);
             }
             let message = broken.find_map(|one| failed(part, one)).unwrap_or(why);
             let is_unseen = |machine: &PlaneMachine| machine.has.get(&part).is_none_or(|has| has.is_well.is_none());
@@ -92,7 +93,7 @@ pub(in super::super) fn progress(state: &PlaneState<'_>, wanted: &PartWanted) ->
             let retry_at = candidates.iter().filter_map(|one| later(&one.decision)).map(|(at, _)| at).min();
             Progress { unhealthy: Some(Problem { reason, message }), retry_at, ..found }
         }
-        Turn::On(names) => bring(state, wanted, &candidates, &names, found),
+        Turn::On(names) => bring(state, part, &candidates, &names, found),
     }
 }
 
@@ -122,10 +123,19 @@ fn seen(state: &PlaneState<'_>, part: Part, one: &Candidate<'_>, wanted: &PartWa
 
 /// Whether the next attempt to bring this digest to the machine is due.
 fn decision(state: &PlaneState<'_>, part: Part, machine: &ClusterMachine<'_>, digest: &str) -> RetryDecision {
+    let host = machine.host_name().unwrap_or_default();
     let is_same =
         |run: &&PlaybookRun| run.spec.intent == Intent::Configure && digest_in(run, part, machine) == Some(digest);
-    let same: Vec<&PlaybookRun> = state.own_runs().filter(is_same).collect();
-    let tried = attempts::tried(&same, &[Intent::Configure], machine.uid());
+    // One that ended at a part ahead of this one says nothing of it.
+    let says_something = |run: &&PlaybookRun| !never_came_to(run, part.name(), host);
+    let same: Vec<&PlaybookRun> = state.own_runs().filter(is_same).filter(says_something).collect();
+    let mut tried = attempts::tried(&same, &[Intent::Configure], machine.uid());
+    for attempt in &mut tried {
+        let mut named = same.iter().filter(|run| run.metadata.name.as_ref() == Some(&attempt.run));
+        if named.any(|run| has_brought(run, part.name(), host)) {
+            attempt.outcome = Outcome::Succeeded;
+        }
+    }
     let policy = state.terms.limited(state.terms.asked_retries(machine.machine));
     attempts::retry_decision(&tried, &policy, state.now)
 }
@@ -138,35 +148,33 @@ fn later(decision: &RetryDecision) -> Option<(Timestamp, &Failure)> {
     }
 }
 
-/// The run that brings it to these machines.
-fn bring(
+/// It is brought to those of these machines whose next attempt is due.
+fn bring<'a>(
     state: &PlaneState<'_>,
-    wanted: &PartWanted,
-    candidates: &[Candidate<'_>],
+    part: Part,
+    candidates: &[Candidate<'a>],
     names: &[String],
-    found: Progress,
-) -> Progress {
-    let part = wanted.part;
+    found: Progress<'a>,
+) -> Progress<'a> {
     let chosen = candidates.iter().filter(|one| names.iter().any(|name| name == one.machine.name()));
     let is_due = |one: &&Candidate<'_>| matches!(one.decision, RetryDecision::Now { .. } | RetryDecision::Done { .. });
-    let due: Vec<&Candidate<'_>> = chosen.clone().filter(is_due).collect();
+    let due = chosen.clone().filter(is_due).map(|one| (one.machine, one.decision.retry()));
+    let targets: Vec<Target<'a>> = due.collect();
     if let Some(run) = state.under_way() {
         return Progress { doing: Some(state.describe(run)), ..found };
     }
-    if due.is_empty() {
+    if targets.is_empty() {
         let message = chosen.clone().find_map(|one| failed(part, one));
         let message = message.unwrap_or_else(|| format!("waiting for the run that brings {}", part.title()));
         let retry_at = chosen.filter_map(|one| later(&one.decision)).map(|(at, _)| at).min();
         let unhealthy = Some(Problem { reason: Reason::ComponentUnhealthy, message });
         return Progress { unhealthy, retry_at, ..found };
     }
-    let targets: Vec<Target<'_>> = due.iter().map(|one| (one.machine, one.decision.retry())).collect();
-    let run = run(state, wanted, &targets);
-    let doing = format!("bringing {} to {}", part.title(), titles(&targets));
-    Progress { run: Some(Box::new(run)), doing: Some(doing), ..found }
+    Progress { targets, ..found }
 }
 
-fn titles(targets: &[Target<'_>]) -> String {
+/// `machine m1 (Host h1)`, `3 machines`.
+pub(super) fn titles(targets: &[Target<'_>]) -> String {
     match targets {
         [(machine, _)] => format!("machine {}", machine.title()),
         more => count(more.len(), "machine"),
@@ -189,57 +197,4 @@ fn failed(part: Part, one: &Candidate<'_>) -> Option<String> {
         )),
         _ => None,
     }
-}
-
-fn run(state: &PlaneState<'_>, wanted: &PartWanted, targets: &[Target<'_>]) -> PlaybookRun {
-    let part = wanted.part;
-    let digests: BTreeMap<String, Digest> = targets
-        .iter()
-        .filter_map(|(machine, _)| {
-            let digest = wanted.digests.get(machine.name())?.clone();
-            Some((machine.host_name()?.to_owned(), Digest(digest)))
-        })
-        .collect();
-    let mut vars = wanted.vars.clone();
-    let hosts: Map<String, Value> = wanted
-        .hosts
-        .iter()
-        .filter(|(host, _)| digests.contains_key(*host))
-        .map(|(k, v)| (k.clone(), v.clone()))
-        .collect();
-    if !hosts.is_empty() {
-        vars.insert("karmada_hosts".to_owned(), Value::Object(hosts));
-    }
-    part_run(state, part, digests, vars, targets)
-}
-
-/// The run that brings these digests of a part to these machines; its name follows from both.
-pub(super) fn part_run(
-    state: &PlaneState<'_>,
-    part: Part,
-    digests: BTreeMap<String, Digest>,
-    vars: BTreeMap<String, Value>,
-    targets: &[Target<'_>],
-) -> PlaybookRun {
-    let pairs = digests.iter().map(|(host, digest)| format!("{host}={}", digest.0));
-    let key: Vec<String> = [part.name().to_owned()].into_iter().chain(pairs).collect();
-    let key = short_hash(&key.iter().map(String::as_str).collect::<Vec<_>>(), 16);
-    let is_same = |run: &&PlaybookRun| run.annotation(annotation::ROLLS_OUT) == Some(key.as_str());
-    let number = attempts::number_after(state.own_runs().filter(is_same));
-    let mut run = state.request(RunRequest {
-        name_of: Some(vec![key.clone()]),
-        vars,
-        karmada: Some(KarmadaPart { part: part.name().to_owned(), digests }),
-        rolls_out: Some(key),
-        ..RunRequest::new(Intent::Configure, part.steps(), targets, Attempt::from_start(number))
-    });
-    // Of which members of a dedicated etcd it tells the API server.
-    if part == Part::Component(super::super::component::Component::ApiServer)
-        && state.cluster.etcd_role == Some(Role::Etcd)
-        && let Some(since) = state.membership().changed_at()
-    {
-        let annotations = run.metadata.annotations.get_or_insert_default();
-        annotations.insert(annotation::ETCD_CHANGE.to_owned(), since.to_string());
-    }
-    run
 }

@@ -1,4 +1,4 @@
-//! The secret files of a run that brings a component to machines.
+//! The secret files of a run that brings components to machines.
 
 use std::collections::BTreeMap;
 
@@ -18,19 +18,17 @@ pub fn secret_files(
     seats: &Seats,
     run: &PlaybookRun,
 ) -> Option<BTreeMap<String, Vec<u8>>> {
-    let Some(karmada) = &run.spec.karmada else { return Some(BTreeMap::new()) };
-    let Some(component) = Component::ALL.into_iter().find(|component| component.suffix() == karmada.part) else {
-        return Some(BTreeMap::new());
-    };
     let mut found = BTreeMap::new();
-    for host in karmada.digests.keys() {
+    let services = Component::ALL.into_iter().filter(|component| *component != Component::Etcd);
+    for component in services {
+        let of_component = run.spec.parts().filter(|part| part.part == component.suffix());
         // What is taken off a machine is given nothing.
-        if karmada.digests[host].0 == Digest::ABSENT || component == Component::Etcd {
-            continue;
-        }
-        let seat = seats.control_planes.iter().find(|seat| seat.host == *host)?;
-        for file in files_on(object, material, seat, component)? {
-            found.insert(secret_key(host, component, &file.flat_name()), file.into_content());
+        let brought = of_component.flat_map(|part| &part.digests).filter(|(_, digest)| digest.0 != Digest::ABSENT);
+        for (host, _) in brought {
+            let seat = seats.control_planes.iter().find(|seat| seat.host == *host)?;
+            for file in files_on(object, material, seat, component)? {
+                found.insert(secret_key(host, component, &file.flat_name()), file.into_content());
+            }
         }
     }
     Some(found)

@@ -1,18 +1,17 @@
 //! Parts that machines have and that are wanted no more: a component that was switched off. It is taken off all
 //! machines at once, since nothing in the plane leads to it any more.
 
-use std::collections::BTreeMap;
-
 use crds::playbook_run::Digest;
 use crds::step::Intent;
-use serde_json::{Map, Value, json};
+use serde_json::json;
 
 use super::super::component::Component;
 use super::act::Act;
 use super::order::{Part, parts};
+use super::part_run::part_run;
 use super::placed::{digest_in, placed};
-use super::rollout::part_run;
 use super::state::PlaneState;
+use super::wanted_parts::PartWanted;
 use crate::attempts::{self, RetryDecision};
 use crate::cluster_machine::ClusterMachine;
 use crate::moment::clock;
@@ -22,11 +21,15 @@ use crate::run_request::Target;
 pub(super) fn taken_off(state: &PlaneState<'_>) -> Option<(Option<Act>, String)> {
     let wanted = parts(&state.object.spec);
     let is_wanted = |part: Part| wanted.iter().any(|(_, wanted)| *wanted == part);
-    let all = Component::ALL.into_iter().filter(|component| *component != Component::Etcd).map(Part::Component);
-    let (part, machines) = all.filter(|part| !is_wanted(*part)).find_map(|part| {
+    let mut all = Component::ALL.into_iter().filter(|component| *component != Component::Etcd);
+    let (component, part, machines) = all.find_map(|component| {
+        let part = Part::Component(component);
+        if is_wanted(part) {
+            return None;
+        }
         let has = |machine: &ClusterMachine<'_>| placed(machine, part, state.seen.runs).is_some();
         let machines: Vec<ClusterMachine<'_>> = state.working(part.role(&state.object.spec)).filter(has).collect();
-        (!machines.is_empty()).then_some((part, machines))
+        (!machines.is_empty()).then_some((component, part, machines))
     })?;
     let message = format!("taking {} off machine {}", part.title(), machines[0].title());
     if let Some(run) = state.under_way() {
@@ -46,18 +49,15 @@ pub(super) fn taken_off(state: &PlaneState<'_>) -> Option<(Option<Act>, String)>
     if targets.is_empty() {
         return Some((None, waits.unwrap_or(message)));
     }
-    let hosts: Vec<&str> = targets.iter().filter_map(|(machine, _)| machine.host_name()).collect();
-    let digests = hosts.iter().map(|host| ((*host).to_owned(), Digest(Digest::ABSENT.to_owned()))).collect();
-    let service = json!({ "karmada_service": {
+    let service = json!({
         "name": part.name(), "state": Digest::ABSENT, "unit": part.unit(), "directory": format!("/etc/karmada/pki/{}", part.name()),
-    } });
-    let of_hosts: Map<String, Value> = hosts.iter().map(|host| ((*host).to_owned(), service.clone())).collect();
-    let vars = BTreeMap::from([
-        ("karmada_hosts".to_owned(), Value::Object(of_hosts)),
-        ("karmada_programs".to_owned(), json!([])),
-    ]);
-    let run = part_run(state, part, digests, vars, &targets);
-    Some((Some(Act::create(run)), message))
+    });
+    let mut absent = PartWanted::new(component.stage(), part);
+    for (machine, _) in &targets {
+        absent.digests.insert(machine.name().to_owned(), Digest::ABSENT.to_owned());
+        absent.services.extend(machine.host_name().map(|host| (host.to_owned(), service.clone())));
+    }
+    Some((Some(Act::create(part_run(state, &[&absent], &targets))), message))
 }
 
 fn decision(state: &PlaneState<'_>, part: Part, machine: &ClusterMachine<'_>) -> RetryDecision {

@@ -9,9 +9,13 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 
+use crds::playbook_run::KarmadaPart;
+
 use super::super::component::Component;
+use super::super::place::Stage;
 use super::super::tests::world::plane;
-use super::{Part, Placed, PlaneMachine, Turn, parts, steps_to_join, turn};
+use super::order::{in_order, steps};
+use super::{Part, Placed, PlaneMachine, Turn, parts, steps_to_join, together, turn};
 
 const ALL: &str = "descheduler: {}, search: {}, metricsAdapter: {}";
 
@@ -22,15 +26,21 @@ fn machine(name: &str) -> PlaneMachine {
 /// Machines of a plane, and the digest that is wanted of each part: of the balancer it follows from the machines.
 #[derive(Clone)]
 struct World {
-    parts: Vec<Part>,
+    stages: Vec<(Stage, Part)>,
+    /// The stage before which the plane itself has been given all.
+    reached: Stage,
     machines: Vec<PlaneMachine>,
     version: String,
 }
 
 impl World {
     fn new(names: &[&str]) -> Self {
-        let parts = parts(&plane(ALL).spec).into_iter().map(|(_, part)| part).collect();
-        Self { parts, machines: names.iter().map(|name| machine(name)).collect(), version: "1".into() }
+        let machines = names.iter().map(|name| machine(name)).collect();
+        Self { stages: parts(&plane(ALL).spec), reached: Stage::Foundation, machines, version: "1".into() }
+    }
+
+    fn parts(&self) -> Vec<Part> {
+        self.stages.iter().map(|(_, part)| *part).collect()
     }
 
     fn wanted(&self, part: Part) -> BTreeMap<String, String> {
@@ -44,8 +54,14 @@ impl World {
 
     /// The first part that is not done, and what is done about it.
     fn next(&self) -> Option<(Part, Turn)> {
-        let turns = self.parts.iter().map(|part| (*part, turn(&self.machines, *part, &self.wanted(*part))));
-        turns.into_iter().find(|(_, turn)| *turn != Turn::Done)
+        self.turns().into_iter().map(|(_, part, turn)| (part, turn)).next()
+    }
+
+    /// The same, with those after it.
+    fn turns(&self) -> Vec<(Stage, Part, Turn)> {
+        let turn_of = |(stage, part): &(Stage, Part)| (*stage, *part, turn(&self.machines, *part, &self.wanted(*part)));
+        let turns = self.stages.iter().map(turn_of);
+        turns.skip_while(|(_, _, turn)| *turn == Turn::Done).collect()
     }
 
     /// A run has brought it; nobody knows yet whether it works.
@@ -64,15 +80,20 @@ impl World {
         }
     }
 
-    /// What is done until nothing is left to do: each part with the machines it is brought to.
-    fn play(&mut self) -> Vec<(Part, Vec<String>)> {
+    /// What is done until nothing is left to do: the parts of each run with the machines they are brought to.
+    fn play(&mut self) -> Vec<(Vec<Part>, Vec<String>)> {
         let mut done = Vec::new();
         while let Some((part, turn)) = self.next() {
             assert!(done.len() < 200, "it does not settle: {part:?} {turn:?}");
             match turn {
                 Turn::On(names) => {
-                    self.bring(part, &names);
-                    done.push((part, names));
+                    let turns = self.turns();
+                    // What the plane itself is given before it is there by now.
+                    self.reached = self.reached.max(turns[0].0);
+                    let parts = together(&turns, |gate| gate < self.reached);
+                    assert_eq!(parts[0], part);
+                    parts.iter().for_each(|part| self.bring(*part, &names));
+                    done.push((parts, names));
                 }
                 Turn::Waits(_) => {
                     let before = self.machines.clone();
@@ -94,9 +115,14 @@ const SCHEDULER: Part = Part::Component(Component::Scheduler);
 fn a_new_plane_gets_each_part_on_all_machines_at_once_in_the_order_of_its_stages() {
     let mut world = World::new(&["a", "b", "c"]);
     let done = world.play();
-    assert_eq!(done.iter().map(|(part, _)| *part).collect::<Vec<_>>(), world.parts);
+    assert_eq!(done.iter().flat_map(|(parts, _)| parts.clone()).collect::<Vec<_>>(), world.parts());
     assert!(done.iter().all(|(_, names)| names.len() == 3), "{done:?}");
-    let order: Vec<&str> = world.parts.iter().map(|part| part.title()).collect();
+    // etcd comes by itself; others together, up to where the plane itself is given something.
+    let firsts: Vec<&str> = done.iter().map(|(parts, _)| parts[0].title()).collect();
+    let expected =
+        ["the balancer", "etcd", "kube-apiserver", "karmada-webhook", "karmada-scheduler", "karmada-metrics-adapter"];
+    assert_eq!(firsts, expected);
+    let order: Vec<&str> = world.stages.iter().map(|(_, part)| part.title()).collect();
     let expected =
         ["the balancer", "etcd", "kube-apiserver", "kube-controller-manager", "karmada-aggregated-apiserver"];
     assert_eq!(order[..5], expected);
@@ -110,11 +136,59 @@ fn a_machine_that_joins_gets_all_parts_in_their_order_and_of_others_the_balancer
     world.play();
     for name in ["b", "c"] {
         world.machines.push(machine(name));
+        let etcd = Placed { digest: world.wanted(Part::Etcd)[name].clone(), is_well: Some(true) };
+        world.machines.last_mut().unwrap().has.insert(Part::Etcd, etcd);
         let (touched, of_newcomer): (Vec<_>, Vec<_>) =
             world.play().into_iter().partition(|(_, names)| names != &[name]);
-        assert!(touched.iter().all(|(part, _)| *part == Part::Balancer), "{touched:?}");
-        let brought: Vec<Part> = of_newcomer.iter().map(|(part, _)| *part).collect();
-        assert!(world.parts.ends_with(&brought[brought.len() - 9..]), "{brought:?}");
+        assert!(touched.iter().all(|(parts, _)| parts == &[Part::Balancer]), "{touched:?}");
+        let all: Vec<Part> = world.parts().into_iter().filter(|part| *part != Part::Etcd).collect();
+        assert_eq!(of_newcomer, [(all, vec![name.to_owned()])], "in one run: the plane has what is between them");
+    }
+}
+
+#[test]
+fn parts_come_together_on_the_same_machines_up_to_what_the_plane_lacks_or_one_that_waits() {
+    use Component::{AggregatedApiServer, ApiServer, KubeControllerManager, Scheduler, Webhook};
+    let on = |names: &[&str]| Turn::On(names.iter().map(|name| (*name).to_owned()).collect());
+    let of = |component: Component, turn: Turn| (component.stage(), Part::Component(component), turn);
+    let (waits, a, b) = (|| Turn::Waits("it does not work".into()), || on(&["a"]), || on(&["b"]));
+    let holder = |turn: Turn| (Stage::ApiServer, Part::LoadBalancer, turn);
+    let check = |turns: &[(Stage, Part, Turn)], is_open: bool, expected: &str| {
+        let parts = together(turns, |_| is_open);
+        assert_eq!(parts.iter().map(|part| part.name()).collect::<Vec<_>>().join(" "), expected, "{turns:?}");
+    };
+    let (first, second) = (of(ApiServer, a()), of(KubeControllerManager, a()));
+    check(&[first.clone(), second.clone(), of(Webhook, a())], true, "apiserver kube-controller-manager webhook");
+    check(&[first.clone(), second.clone(), of(Webhook, a())], false, "apiserver kube-controller-manager");
+    check(
+        &[first.clone(), of(KubeControllerManager, Turn::Done), of(AggregatedApiServer, a())],
+        false,
+        "apiserver aggregated-apiserver",
+    );
+    check(&[first.clone(), of(KubeControllerManager, waits()), of(AggregatedApiServer, a())], true, "apiserver");
+    check(&[first.clone(), of(KubeControllerManager, b()), of(AggregatedApiServer, a())], true, "apiserver");
+    check(&[first.clone(), of(KubeControllerManager, on(&["a", "b"]))], true, "apiserver");
+    // Others are told first of one that is to hold the endpoint; what is brought to it meanwhile needs no endpoint.
+    check(&[first.clone(), holder(b()), second.clone()], true, "apiserver kube-controller-manager");
+    check(&[first, holder(a()), second], true, "apiserver load-balancer kube-controller-manager");
+    let etcd = |turn: Turn| (Stage::Etcd, Part::Etcd, turn);
+    check(&[(Stage::Foundation, Part::Balancer, a()), etcd(a()), of(ApiServer, a())], true, "balancer");
+    check(&[etcd(a()), of(ApiServer, a())], true, "etcd");
+    check(&[of(Scheduler, waits())], true, "");
+    check(&[], true, "");
+}
+
+#[test]
+fn the_parts_of_a_run_are_in_the_order_of_its_steps() {
+    let parts = [Part::Balancer, Part::Component(Component::ApiServer), Part::LoadBalancer, SCHEDULER];
+    let steps: Vec<&str> = steps(&parts).iter().map(|step| step.name()).collect();
+    assert_eq!(steps, ["karmada-balancer", "karmada-programs", "karmada-service", "load-balancer"]);
+    let mut ordered = parts.to_vec();
+    ordered.sort_by_key(|part| in_order(*part));
+    assert_eq!(ordered, [parts[0], parts[1], parts[3], parts[2]]);
+    for (_, part) in super::parts(&plane(ALL).spec) {
+        let brought = KarmadaPart { part: part.name().to_owned(), digests: BTreeMap::new() };
+        assert_eq!(super::order::steps(&[part]).last(), Some(&brought.step()), "{part:?}");
     }
 }
 
@@ -146,7 +220,7 @@ fn one_that_leaves_is_taken_out_of_all_balancers_and_interrupts_nobody() {
     world.play();
     // Also the first.
     world.machines.remove(0);
-    assert_eq!(world.play(), [(Part::Balancer, vec!["b".to_owned(), "c".to_owned()])]);
+    assert_eq!(world.play(), [(vec![Part::Balancer], vec!["b".to_owned(), "c".to_owned()])]);
 }
 
 #[test]
@@ -157,7 +231,17 @@ fn a_change_goes_from_machine_to_machine_and_halts_where_it_does_not_work() {
     let mut tried = world.clone();
     let done = world.play();
     assert!(done.iter().all(|(_, names)| names.len() == 1), "{done:?}");
-    assert_eq!(done.len(), 3 * (world.parts.len() - 1));
+    // etcd on each, then all that is after it on each.
+    let order: Vec<String> = done.iter().map(|(parts, names)| format!("{} {}", parts.len(), names[0])).collect();
+    let rest = world.parts().len() - 2;
+    assert_eq!(
+        order,
+        ["1 a", "1 b", "1 c"]
+            .map(str::to_owned)
+            .into_iter()
+            .chain(["a", "b", "c"].map(|name| format!("{rest} {name}")))
+            .collect::<Vec<_>>()
+    );
     let Some((part, Turn::On(names))) = tried.next() else { panic!("nothing is done") };
     tried.bring(part, &names);
     let broken = tried.machines[0].has.get_mut(&part).unwrap();
@@ -225,5 +309,46 @@ proptest! {
         prop_assert!(interrupted <= 1);
         prop_assert!(interrupted == 0 || left > 0 || machines.len() == 1, "{machines:?} {names:?}");
         prop_assert!(machines.iter().filter(touched).all(|machine| machine.set_aside.is_none()));
+    }
+
+    #[test]
+    fn from_any_state_parts_that_come_together_interrupt_no_machine_that_works_alone(
+        machines in proptest::collection::vec((proptest::collection::vec(placed(), 4), any::<bool>()), 1..5),
+        open in any::<bool>(),
+    ) {
+        let all: Vec<(Stage, Part)> = parts(&plane("").spec).into_iter().filter(|(stage, _)| *stage >= Stage::ApiServer).take(4).collect();
+        let build = |(index, (states, aside)): (usize, (Vec<Has>, bool))| {
+            let mut machine = machine(&format!("m{index}"));
+            machine.set_aside = aside.then(|| "it does not answer".to_owned());
+            for ((_, part), has) in all.iter().zip(states) {
+                machine.has.extend(has.map(|(current, is_well)| {
+                    (*part, Placed { digest: if current { "new" } else { "old" }.into(), is_well })
+                }));
+            }
+            machine
+        };
+        let machines: Vec<PlaneMachine> = machines.into_iter().enumerate().map(build).collect();
+        let wanted = machines.iter().map(|machine| (machine.name.clone(), "new".to_owned())).collect();
+        let turns = all.iter().map(|(stage, part)| (*stage, *part, turn(&machines, *part, &wanted)));
+        let turns: Vec<(Stage, Part, Turn)> = turns.skip_while(|(_, _, turn)| *turn == Turn::Done).collect();
+        let brought = together(&turns, |_| open);
+        let Some((_, _, Turn::On(names))) = turns.first() else {
+            prop_assert!(brought.is_empty());
+            return Ok(());
+        };
+        let is_touched = |machine: &&PlaneMachine| names.contains(&machine.name);
+        for part in &brought {
+            let works = |machine: &&PlaneMachine| {
+                machine.set_aside.is_none() && machine.has.get(part).is_some_and(|placed| placed.is_well == Some(true))
+            };
+            let interrupted = machines.iter().filter(works).filter(is_touched).count();
+            let left = machines.iter().filter(works).filter(|machine| !is_touched(machine)).count();
+            prop_assert!(interrupted == 0 || interrupted == 1 && (left > 0 || machines.len() == 1), "{part:?} {machines:?}");
+        }
+        // None before one ahead of it that does not work on these machines, or is wanted otherwise.
+        let last = turns.iter().position(|(_, part, _)| Some(part) == brought.last()).unwrap();
+        for (_, part, turn) in &turns[..last] {
+            prop_assert!(brought.contains(part) || *turn == Turn::Done, "{part:?} {turn:?}");
+        }
     }
 }

@@ -30,18 +30,21 @@ pub(in super::super) struct PartWanted {
     pub part: Part,
     /// The digest that each machine is to have, by the Machine's name.
     pub digests: BTreeMap<String, String>,
-    /// Variables of each of them, by the Host's name.
-    pub hosts: Map<String, Value>,
-    /// Variables of a run that brings it.
+    /// Of a component: its service on each of them, by the Host's name.
+    pub services: BTreeMap<String, Value>,
+    /// Its program: `{name, version}`.
+    pub program: Option<Value>,
+    /// What else a run must know that brings it.
     pub vars: BTreeMap<String, Value>,
     /// Whether an upgrade has yet to come to it.
     pub is_held: bool,
 }
 
 impl PartWanted {
-    fn new(stage: Stage, part: Part) -> Self {
-        let (digests, hosts, vars) = (BTreeMap::new(), Map::new(), BTreeMap::new());
-        Self { stage, part, digests, hosts, vars, is_held: false }
+    /// Nothing of it, on no machine.
+    pub fn new(stage: Stage, part: Part) -> Self {
+        let (digests, services, vars) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+        Self { stage, part, digests, services, program: None, vars, is_held: false }
     }
 }
 
@@ -183,10 +186,9 @@ fn component_part(
         let keys = files.iter().map(|file| file.flat_name());
         let keys = keys.map(|name| (name.clone(), json!(secret_key(&seat.host, component, &name))));
         let variables = variables(&service, keys.collect(), is_stopped);
-        wanted.hosts.insert(seat.host.clone(), json!({ "karmada_service": variables }));
+        wanted.services.insert(seat.host.clone(), variables);
     }
-    let program = json!([{ "name": component.name(), "version": due_version }]);
-    wanted.vars.insert("karmada_programs".to_owned(), program);
+    wanted.program = Some(json!({ "name": component.name(), "version": due_version }));
     Some(Some(wanted))
 }
 
@@ -196,8 +198,6 @@ fn variables(service: &Service, files: Map<String, Value>, is_stopped: bool) -> 
         "state": if is_stopped { "stopped" } else { "started" },
         "unit": service.unit,
         "program": service.program,
-        "version": service.version,
-        "arguments": service.arguments,
         "exec_start": exec_start(service),
         "digest": service.digest,
         "directory": service.directory,

@@ -7,13 +7,16 @@ use crds::names::condition;
 
 use crate::message::{count, cut};
 
+/// What is said of a plane without members.
+pub(in super::super) const NO_MEMBERS: &str = "no members are wanted";
+
 /// `MembersReady`: all that are wanted are reached.
 pub(in super::super) fn members_ready(members: &[KarmadaMemberStatus]) -> Statement {
     let MemberCounts { total, ready, .. } = counts(members);
     let (type_, departure) = (condition::MEMBERS_READY, departure(members));
     let reached = format!("{ready} of {total} members are reached");
     if total == 0 {
-        return Statement::new(type_, true, Reason::NoneWanted, cut(format!("no members are wanted{departure}")));
+        return Statement::new(type_, true, Reason::NoneWanted, cut(format!("{NO_MEMBERS}{departure}")));
     }
     let missing: Vec<&KarmadaMemberStatus> =
         members.iter().filter(|member| is_wanted(member) && member.phase != Phase::Joined).collect();

@@ -50,7 +50,7 @@ pub(super) fn propose(state: &PlaneState<'_>, basis: &Basis<'_>, _: &Round) -> P
             let attempt = Attempt::from_start(number);
             let run = state.request(RunRequest {
                 vars: variables(state, basis, &machines),
-                karmada: etcd_part(state, basis, &initial),
+                parts: etcd_part(state, basis, &initial).into_iter().collect(),
                 ..RunRequest::new(Intent::Install, steps_to_join(!machines.is_empty()), &targets, attempt)
             });
             let message = format!("the install of {} begins", count(initial.len(), "machine"));

@@ -110,7 +110,7 @@ fn run(
     let targets = [(next, retry)];
     state.request(RunRequest {
         vars: variables(state, basis, &members),
-        karmada: etcd_part(state, basis, &[next]),
+        parts: etcd_part(state, basis, &[next]).into_iter().collect(),
         ..RunRequest::new(Intent::Join, steps_to_join(has_member), &targets, attempt)
     })
 }

@@ -38,7 +38,7 @@ pub struct Fleet {
     pub dead: BTreeSet<String>,
     /// Parts that fail on a Host.
     pub fails: BTreeSet<(String, String)>,
-    /// Parts and Hosts that were worked on at once, run by run.
+    /// Parts and Hosts that were worked on at once, run by run: `scheduler+search` on `h1`.
     pub played: Vec<(String, Vec<String>)>,
     made: u32,
 }
@@ -118,8 +118,8 @@ impl Fleet {
                 let made = Timestamp::UNIX_EPOCH + jiff::SignedDuration::from_secs(i64::from(self.made));
                 run.metadata.creation_timestamp = Some(Time(made));
                 let steps: Vec<&str> = run.spec.steps.iter().map(Step::name).collect();
-                let part = run.spec.karmada.as_ref().map_or("", |karmada| karmada.part.as_str());
-                let log = format!("run {} {part} on {}", steps.join("+"), run.spec.hosts.join(","));
+                let parts: Vec<&str> = run.spec.parts().map(|part| part.part.as_str()).collect();
+                let log = format!("run {} {} on {}", steps.join("+"), parts.join("+"), run.spec.hosts.join(","));
                 let looks = run.spec.intent.changes_nothing();
                 self.runs.push(run);
                 (!looks).then_some(log)
@@ -217,33 +217,35 @@ impl Fleet {
         self.runs = runs;
     }
 
-    /// What comes of a run: a machine that fails stops it for all.
+    /// What comes of a run: each machine gets its parts in their order, up to the first that fails there. Where one
+    /// fails, or does not answer, the run has failed.
     fn played(&mut self, run: &PlaybookRun, token: i64, now: Timestamp) -> PlaybookRunStatus {
-        let part = run.spec.karmada.as_ref().map(|karmada| karmada.part.clone()).unwrap_or_default();
-        let fails = |host: &String| self.fails.contains(&(host.clone(), part.clone())) && run.spec.karmada.is_some();
-        let result = |host: &String| {
-            let failure = json!({ "step": run.spec.steps.last().unwrap().name(), "task": "t", "reason": "TaskFailed", "message": "it ended with 1" });
-            match (self.dead.contains(host), fails(host)) {
-                (true, _) => json!({ "name": host, "unreachable": true }),
-                (_, true) => json!({ "name": host, "failed": 1, "failure": failure }),
-                _ => json!({ "name": host, "clean": run.spec.steps.contains(&Step::Reset).then_some(true) }),
-            }
-        };
-        let results: Vec<Value> = run.spec.hosts.iter().map(result).collect();
-        let all = run.spec.hosts.iter().all(|host| !self.dead.contains(host) && !fails(host));
         let looks = run.spec.intent.changes_nothing();
-        if all && !looks {
-            self.bring(run, &part);
-        } else if !looks {
-            // What was begun there does not work.
-            for host in run.spec.hosts.iter().filter(|host| fails(host)) {
-                let digest = run.spec.karmada.as_ref().and_then(|karmada| karmada.digests.get(host));
-                let units = self.units.entry(host.clone()).or_default();
-                units.extend(digest.map(|digest| (part.clone(), Unit { digest: digest.0.clone(), healthy: false })));
-            }
+        let failing = |host: &String| {
+            let mut parts = run.spec.parts().filter(|part| part.digests.contains_key(host));
+            parts.find(|part| self.fails.contains(&(host.clone(), part.part.clone()))).map(|part| part.part.clone())
+        };
+        let failing: BTreeMap<&String, String> =
+            run.spec.hosts.iter().filter_map(|host| Some((host, failing(host)?))).collect();
+        let all = run.spec.hosts.iter().all(|host| !self.dead.contains(host) && !failing.contains_key(host));
+        // One that does not answer stops a run before anything is brought; one that fails, before the next step.
+        let are_reached = run.spec.hosts.iter().all(|host| !self.dead.contains(host));
+        let mut results: Vec<Value> = Vec::new();
+        for host in &run.spec.hosts {
+            let failure = json!({ "step": run.spec.steps.last().unwrap().name(), "task": "t", "reason": "TaskFailed", "message": "it ended with 1" });
+            let brought = match are_reached && !looks {
+                true => self.bring(run, host, failing.get(host), failing.is_empty()),
+                false => BTreeMap::new(),
+            };
+            results.push(match (self.dead.contains(host), failing.contains_key(host)) {
+                (true, _) => json!({ "name": host, "unreachable": true }),
+                (_, true) => json!({ "name": host, "failed": 1, "failure": failure, "brought": brought }),
+                _ => json!({ "name": host, "clean": run.spec.steps.contains(&Step::Reset).then_some(true), "brought": brought }),
+            });
         }
         if !looks {
-            self.played.push((part, run.spec.hosts.clone()));
+            let parts: Vec<&str> = run.spec.parts().map(|part| part.part.as_str()).collect();
+            self.played.push((parts.join("+"), run.spec.hosts.clone()));
         }
         let steps: Vec<Value> = run.spec.steps.iter().map(|step| json!({ "name": step.name(), "phase": if all { "Succeeded" } else { "Failed" }, "startedAt": now, "finishedAt": now })).collect();
         serde_json::from_value(json!({
@@ -253,22 +255,37 @@ impl Fleet {
         .unwrap()
     }
 
-    fn bring(&mut self, run: &PlaybookRun, part: &str) {
-        for host in &run.spec.hosts {
-            if run.spec.steps.contains(&Step::Reset) {
-                self.units.remove(host);
-            }
-            let Some(digest) = run.spec.karmada.as_ref().and_then(|karmada| karmada.digests.get(host)) else {
-                continue;
-            };
-            let units = self.units.entry(host.clone()).or_default();
-            if digest.0 == "absent" {
-                units.remove(part);
-                continue;
-            }
-            let healthy = !digest.0.ends_with("-stopped");
-            units.insert(part.to_owned(), Unit { digest: digest.0.clone(), healthy });
+    /// What a run leaves on a machine: its parts, up to the one that fails, which does not work. Which it has brought.
+    fn bring(
+        &mut self,
+        run: &PlaybookRun,
+        host: &str,
+        fails: Option<&String>,
+        is_well: bool,
+    ) -> BTreeMap<String, String> {
+        let mut brought = BTreeMap::new();
+        if run.spec.steps.contains(&Step::Reset) {
+            self.units.remove(host);
         }
+        for part in run.spec.parts() {
+            let Some(digest) = part.digests.get(host).map(|digest| digest.0.clone()) else { continue };
+            let units = self.units.entry(host.to_owned()).or_default();
+            if part.part == "load-balancer" && !is_well && fails.is_none() {
+                break;
+            }
+            if fails == Some(&part.part) {
+                units.insert(part.part.clone(), Unit { digest, healthy: false });
+                break;
+            }
+            brought.insert(part.part.clone(), digest.clone());
+            if digest == "absent" {
+                units.remove(&part.part);
+                continue;
+            }
+            let healthy = !digest.ends_with("-stopped");
+            units.insert(part.part.clone(), Unit { digest, healthy });
+        }
+        brought
     }
 
     /// What each Machine says of itself.

@@ -41,12 +41,14 @@ fn runs(world: &World) -> Vec<&str> {
     world.log.iter().filter_map(|line| line.strip_prefix("run ")).collect()
 }
 
-/// The parts that were brought, each with its Hosts.
+/// The parts that were brought, run by run, with their Hosts.
 fn parts(world: &World) -> Vec<(&str, String)> {
     let brought = world.fleet.played.iter().filter(|(part, _)| !part.is_empty());
     brought.map(|(part, hosts)| (part.as_str(), hosts.join(","))).collect()
 }
 
+/// The components of a plane that has nothing optional, in their order.
+const SERVICES: &str = "apiserver+kube-controller-manager+aggregated-apiserver+webhook+scheduler+controller-manager";
 const INSTALL: &str = "bootstrap-os+preflight+prepare+etcd etcd on";
 
 #[test]
@@ -57,24 +59,20 @@ fn a_plane_on_one_machine_comes_to_be_in_order_and_then_nothing_is_written() {
     assert_eq!(world.kubeconfig.as_deref(), Some("https://10.0.0.1:5443"));
     let expected = [
         &format!("{INSTALL} h1"),
-        "karmada-balancer balancer on h1",
-        "karmada-programs+karmada-service apiserver on h1",
-        "karmada-programs+karmada-service kube-controller-manager on h1",
-        "karmada-programs+karmada-service aggregated-apiserver on h1",
+        "karmada-balancer+karmada-programs+karmada-service balancer+apiserver+kube-controller-manager+aggregated-apiserver on h1",
         "karmada-programs+karmada-service webhook on h1",
-        "karmada-programs+karmada-service scheduler on h1",
-        "karmada-programs+karmada-service controller-manager on h1",
+        "karmada-programs+karmada-service scheduler+controller-manager on h1",
     ];
     assert_eq!(runs(&world), expected);
     // Between the parts the plane itself is made, in the same order as of one in Pods.
     let at = |text: &str| world.log.iter().position(|line| line.contains(text)).unwrap();
     let order = [
-        " apiserver on",
+        "+apiserver+",
         "apply Namespace karmada-system",
         "apply CustomResourceDefinition",
         " webhook on",
         "apply ValidatingWebhookConfiguration",
-        " scheduler on",
+        " scheduler+",
     ];
     assert!(order.windows(2).all(|two| at(two[0]) < at(two[1])), "{:#?}", world.log);
     assert!(world.host.is_empty(), "nothing is made on a host cluster: {:?}", world.host.keys());
@@ -100,7 +98,10 @@ fn an_endpoint_is_asked_once_a_machine_has_an_api_server_and_what_holds_it() {
                 status.parts.retain(|seen| seen.name != part);
                 status.applied.iter_mut().for_each(|applied| drop(applied.parts.remove(part)));
             }
-            world.fleet.runs.retain(|run| run.spec.karmada.as_ref().is_none_or(|karmada| karmada.part != part));
+            for run in &mut world.fleet.runs {
+                run.spec.karmada.take_if(|there| there.part == part);
+                run.spec.karmada_parts.retain(|there| there.part != part);
+            }
             assert!(!is_served(&world), "{part}");
         }
     }
@@ -141,8 +142,7 @@ fn renewed_certificates_come_to_one_machine_after_the_other() {
     world.settle();
     assert!(world.is_ready(), "{:?}", world.condition("Ready"));
     let brought = parts(&world);
-    assert_eq!(brought.len(), 3 * 6, "{brought:?}");
-    assert!(brought.iter().all(|(_, hosts)| !hosts.contains(',')), "{brought:?}");
+    assert_eq!(brought, ["h1", "h2", "h3"].map(|host| (SERVICES, host.to_owned())));
 }
 
 #[test]
@@ -218,8 +218,10 @@ fn a_plane_grows_and_shrinks_one_member_at_a_time() {
     let joins: Vec<&str> = runs(&world).into_iter().filter(|run| run.starts_with(INSTALL)).collect();
     assert_eq!(joins, [format!("{INSTALL} h2"), format!("{INSTALL} h3")]);
     assert!(world.is_ready(), "{:?} {:#?}", world.condition("Ready"), world.log);
-    let touched = parts(&world).into_iter().filter(|(part, hosts)| hosts.contains("h1") && *part != "balancer");
-    assert_eq!(touched.collect::<Vec<_>>(), [], "who was there is left alone");
+    let brought = parts(&world).into_iter().filter(|(part, _)| *part != "etcd");
+    let newcomers = format!("balancer+{SERVICES}");
+    let expected = [(newcomers.as_str(), "h2,h3".to_owned()), ("balancer", "h1".to_owned())];
+    assert_eq!(brought.collect::<Vec<_>>(), expected, "all at once, and who was there is left alone");
     world.log.clear();
     world.object.spec.binary.as_mut().unwrap().control_plane.replicas = 1;
     pass(&mut world, 5);
@@ -229,6 +231,57 @@ fn a_plane_grows_and_shrinks_one_member_at_a_time() {
     assert_eq!((of("remove-etcd-member  on h1"), of("reset  on h")), (2, 2), "{left:?}");
     assert!(world.is_ready(), "{:?}", world.condition("Ready"));
     assert_eq!(world.fleet.machines.len(), 1);
+}
+
+#[test]
+fn a_machine_that_fails_at_one_of_its_parts_keeps_those_before_it_and_goes_on_from_there() {
+    let mut world = settled(&BINARY.replace("replicas: 3", "replicas: 1"), 3);
+    world.object.spec.binary.as_mut().unwrap().control_plane.replicas = 3;
+    world.fleet.fails.insert(("h2".to_owned(), "webhook".to_owned()));
+    while !parts(&world).iter().any(|(part, _)| part.contains("webhook")) {
+        assert!(world.turn());
+    }
+    let units = |world: &World| world.fleet.units["h2"].iter().filter(|(_, unit)| unit.healthy).count();
+    assert_eq!(units(&world), 5, "{:?}", world.fleet.units["h2"]);
+    world.turn();
+    let (status, _, message) = world.condition(condition::COMPONENTS_READY);
+    assert_eq!(status, "False");
+    assert!(message.starts_with("karmada-webhook on machine") && message.contains("it ended with 1"), "{message}");
+    world.fleet.fails.clear();
+    pass(&mut world, 3);
+    assert!(world.is_ready(), "{:?}", world.condition("Ready"));
+    let brought = parts(&world);
+    let all = format!("balancer+{SERVICES}");
+    assert!(brought.contains(&(all.as_str(), "h2,h3".to_owned())), "{brought:?}");
+    let again = brought.iter().filter(|(_, hosts)| hosts == "h2").flat_map(|(parts, _)| parts.split('+'));
+    let mut again: Vec<&str> = again.collect();
+    again.sort_unstable();
+    assert_eq!(again, ["controller-manager", "etcd", "scheduler", "webhook"], "{brought:?}");
+}
+
+#[test]
+fn a_machine_that_fails_to_join_is_named_where_the_plane_says_how_it_is() {
+    let mut world = settled(&BINARY.replace("replicas: 3", "replicas: 1"), 3);
+    world.object.spec.binary.as_mut().unwrap().control_plane.replicas = 3;
+    world.fleet.fails.insert(("h2".to_owned(), "etcd".to_owned()));
+    world.settle();
+    let name = world.fleet.on("h2").unwrap().name().to_owned();
+    let (status, _, message) = world.condition("Ready");
+    assert_eq!(status, "False");
+    assert!(message.starts_with("etcd: 1 of 3 members are ready: ") && message.contains("failed to join"), "{message}");
+    assert!(message.contains(&name) && message.contains("it ended with 1"), "{message}");
+}
+
+#[test]
+fn one_part_is_brought_by_a_run_in_the_form_that_the_former_release_knows() {
+    let mut world = settled(BINARY, 3);
+    world.object.spec.scheduler.extra_args = serde_yaml::from_str("{v: '4'}").unwrap();
+    world.settle();
+    let on = |host: &str| ("scheduler", host.to_owned());
+    assert_eq!(parts(&world), [on("h1"), on("h2"), on("h3")]);
+    let is_of_scheduler = |run: &&crds::PlaybookRun| run.spec.parts().any(|part| part.part == "scheduler");
+    let latest: Vec<_> = world.fleet.runs.iter().filter(is_of_scheduler).rev().take(3).collect();
+    assert!(latest.iter().all(|run| run.spec.karmada.is_some() && run.spec.karmada_parts.is_empty()));
 }
 
 #[test]
@@ -337,7 +390,7 @@ fn a_dedicated_etcd_has_machines_of_its_own_and_api_servers_learn_of_its_members
     pass(&mut world, 6);
     let all = runs(&world).join("\n");
     assert!(all.contains("remove-etcd-member") && all.contains(&format!("reset  on {host}")), "{all}");
-    assert!(parts(&world).iter().filter(|(part, _)| *part == "apiserver").count() >= 2, "{all}");
+    assert!(parts(&world).iter().filter(|(part, _)| part.starts_with("apiserver")).count() >= 2, "{all}");
     assert_eq!(world.fleet.held(Role::Etcd).len(), 3);
     assert!(world.is_ready(), "{:?}", world.condition("Ready"));
 }
