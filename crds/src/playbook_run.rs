@@ -169,6 +169,7 @@ impl PlaybookRunSpec {
             hosts,
             vars: BTreeMap::new(),
             karmada: None,
+            karmada_parts: Vec::new(),
             playbooks_ref: None,
             playbook_vars: BTreeMap::new(),
             backup_ref: None,

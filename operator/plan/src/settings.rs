@@ -74,6 +74,7 @@ pub fn frozen(
     FrozenSettings {
         cert_sans: wanted.cert_sans,
         registry_mirrors: wanted.registry_mirrors,
+        addon_manifests: String::new(),
         network_manifests: digest(&contents.network),
         etcd_endpoints: wanted.etcd_endpoints,
         etcd_client: contents.etcd_client.clone(),

@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 
 use crds::playbook_run::KarmadaPart;
+use crds::step::Step;
 
 use super::super::component::Component;
 use super::super::place::Stage;
@@ -181,7 +182,8 @@ fn parts_come_together_on_the_same_machines_up_to_what_the_plane_lacks_or_one_th
 #[test]
 fn the_parts_of_a_run_are_in_the_order_of_its_steps() {
     let parts = [Part::Balancer, Part::Component(Component::ApiServer), Part::LoadBalancer, SCHEDULER];
-    let steps: Vec<&str> = steps(&parts).iter().map(|step| step.name()).collect();
+    let steps = steps(&parts);
+    let steps: Vec<&str> = steps.iter().map(Step::name).collect();
     assert_eq!(steps, ["karmada-balancer", "karmada-programs", "karmada-service", "load-balancer"]);
     let mut ordered = parts.to_vec();
     ordered.sort_by_key(|part| in_order(*part));
