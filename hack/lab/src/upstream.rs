@@ -72,7 +72,16 @@ pub fn router(built: &Path) -> Result<Router> {
             }
         }
     }
-    Ok(Router::new().fallback(answer).with_state(Arc::new(site)))
+    Ok(site.router())
+}
+
+/// A registry with images of docker archives: each has the name that is beside it, `karmada/karmada-agent:v1.18.2`.
+pub fn registry(images: &[(String, PathBuf)]) -> Result<Router> {
+    let mut site = Site::default();
+    for (reference, archive) in images {
+        site.add_image(reference, archive)?;
+    }
+    Ok(site.router())
 }
 
 /// Bytes, or a part of a file.
@@ -102,6 +111,10 @@ impl Content {
 struct Site(HashMap<String, (&'static str, Content)>);
 
 impl Site {
+    fn router(self) -> Router {
+        Router::new().fallback(answer).with_state(Arc::new(self))
+    }
+
     fn add_file(&mut self, url: &str, checksums: Option<&str>, file: PathBuf, sha256: &str) -> Result<()> {
         let path = |url: &str| format!("/{}", url.trim_start_matches("https://"));
         let size = file.metadata().with_context(|| format!("failed to look at {}", file.display()))?.len();
