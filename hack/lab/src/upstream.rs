@@ -152,6 +152,9 @@ impl Site {
         let list = json!({"schemaVersion": 2, "mediaType": LIST, "manifests": [entry]}).to_string().into_bytes();
         let place = |name: &str| format!("/v2/{repository}/manifests/{name}");
         self.0.insert(place(&digest), (IMAGE, Content::Bytes(manifest)));
+        // Whoever has resolved the tag asks for what it found by the digest.
+        let digest = format!("sha256:{}", digest::of_bytes(&list));
+        self.0.insert(place(&digest), (LIST, Content::Bytes(list.clone())));
         self.0.insert(place(tag), (LIST, Content::Bytes(list)));
         Ok(())
     }
@@ -219,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn an_image_is_found_by_its_tag() {
+    fn an_image_is_found_by_its_tag_and_its_digest() {
         let dir = tempfile::tempdir().unwrap();
         let archive = dir.path().join("pause.tar");
         let mut tar = tar::Builder::new(File::create(&archive).unwrap());
@@ -233,7 +236,9 @@ mod tests {
         let mut site = Site::default();
         site.add_image("r.example/pause:3", &archive).unwrap();
         let read = |path: &str| site.0[&format!("/v2/r.example/pause/{path}")].1.read().unwrap();
-        let list = bundle::image::content(&read("manifests/3"), "pause", architecture()).unwrap();
+        let by_tag = read("manifests/3");
+        assert_eq!(read(&format!("manifests/sha256:{}", digest::of_bytes(&by_tag))), by_tag);
+        let list = bundle::image::content(&by_tag, "pause", architecture()).unwrap();
         let bundle::image::Content::List(digest) = list else { panic!("{list:?} is no list") };
         let image = bundle::image::content(&read(&format!("manifests/{digest}")), "pause", architecture()).unwrap();
         let bundle::image::Content::Image(blobs) = image else { panic!("{image:?} is no image") };
