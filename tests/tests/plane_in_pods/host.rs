@@ -15,7 +15,7 @@ use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, ListParams, Patch
 use kube::core::GroupVersionKind;
 use kube::{Client, ResourceExt};
 use lab::machines::Machine;
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::task::block_in_place;
 
 use crate::{INSTALL, NAMESPACE};
