@@ -2,7 +2,9 @@
 
 pub mod definitions;
 pub mod given;
+pub mod in_pods;
 pub mod on_machines;
+pub mod progress;
 pub mod works;
 
 /// The version that is tested.

@@ -27,6 +27,18 @@ pub async fn print(client: &Client, namespace: &str) {
     println!("---- end of {namespace}");
 }
 
+/// Prints how the Pods of a cluster's namespace are, and the ends of their logs.
+pub async fn print_pods(client: &Client, namespace: &str) {
+    println!("---- Pods of namespace {namespace}");
+    if let Ok(pods) = Api::<Pod>::namespaced(client.clone(), namespace).list(&ListParams::default()).await {
+        for pod in pods {
+            let status = serde_json::to_value(&pod.status).unwrap_or_default();
+            println!("Pod {}: {}", pod.name_any(), status["containerStatuses"]);
+        }
+    }
+    logs(client, namespace, |_| true).await;
+}
+
 async fn objects<K>(client: &Client, namespace: &str, whole: bool)
 where
     K: Resource<Scope = NamespaceResourceScope, DynamicType = ()>

@@ -7,14 +7,12 @@ use std::time::Duration;
 use age::x25519::Identity;
 use anyhow::{Context, Result, ensure};
 use crds::karmada_deployment::KarmadaDeploymentStatus;
-use crds::{Host, KarmadaDeployment, Machine, conditions, names};
+use crds::{Host, Machine, names};
 use e2e::backups::{self, Drill};
 use e2e::eventually::{Look, eventually};
 use e2e::karmada::on_machines::OnMachines;
-use e2e::karmada::works::{
-    bindings_are_converted, every_api_is_available, leaders_renew_their_leases, objects, policies_pass_the_webhooks,
-    settings,
-};
+use e2e::karmada::progress::{self, is_ready, until};
+use e2e::karmada::works::{every_api_is_available, it_does_its_work};
 use e2e::lifecycle::stage::{host_of, is_available};
 use e2e::lifecycle::whole::list_members;
 use e2e::lifecycle::writer::Writer;
@@ -22,7 +20,7 @@ use e2e::objects::VERSION as KUBERNETES;
 use e2e::scenario::{Scenario, scenario};
 use e2e::volume::Volume;
 use kube::ResourceExt;
-use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
 use lab::machines;
 use serde_json::{Value, json};
 use tokio::task::block_in_place;
@@ -162,15 +160,7 @@ impl Story<'_> {
     }
 
     async fn gives_its_machines_back(&self) -> Result<()> {
-        let planes = self.scenario.api::<KarmadaDeployment>();
-        planes.delete(NAME, &DeleteParams::default()).await?;
-        eventually("the plane is gone", GONE, async || {
-            Ok(match planes.get_opt(NAME).await? {
-                None => Look::Done(()),
-                Some(plane) => Look::Waiting(plane.status.and_then(|status| status.message).unwrap_or_default()),
-            })
-        })
-        .await?;
+        progress::delete(self.scenario, NAME, GONE).await?;
         eventually("Hosts Available", GONE, async || {
             let hosts = self.scenario.api::<Host>().list(&ListParams::default()).await?;
             let free: Vec<String> = hosts.iter().filter(|host| is_available(host)).map(ResourceExt::name_any).collect();
@@ -189,21 +179,11 @@ impl Story<'_> {
 
     /// Waits until all of it is as it is wished, on so many machines.
     async fn ready(&self, machines: usize) -> Result<KarmadaDeploymentStatus> {
-        let planes = self.scenario.api::<KarmadaDeployment>();
-        let mut last = String::new();
-        eventually(&format!("{NAME} Ready on {machines} machines"), READY, async || {
-            let plane = planes.get(NAME).await?;
-            let status = plane.status.unwrap_or_default();
-            let message = status.message.clone().unwrap_or_default();
-            if message != last {
-                self.scenario.say(&format!("{NAME}: {message}"));
-                last.clone_from(&message);
-            }
-            let is = |condition: &str| conditions::is_true(&status.conditions, condition);
-            let is_current = status.observed_generation == plane.metadata.generation;
-            let is_there = is_current && is(names::condition::READY) && is(names::condition::UP_TO_DATE);
+        until(self.scenario, NAME, &format!("Ready on {machines} machines"), READY, async |plane| {
             let count = self.members().await?.len();
-            Ok(match is_there && count == machines {
+            let is_there = is_ready(&plane) && count == machines;
+            let status = plane.status.unwrap_or_default();
+            Ok(match is_there {
                 true => Look::Done(status),
                 false => Look::Waiting(format!("{count} machines; {:?}", status.conditions)),
             })
@@ -239,17 +219,6 @@ impl Story<'_> {
         if !self.programs.are_karmadas {
             return Ok(());
         }
-        let (policies, maps) = (
-            objects(&plane, "policy.karmada.io", "v1alpha1", "PropagationPolicy"),
-            objects(&plane, "", "v1", "ConfigMap"),
-        );
-        policies_pass_the_webhooks(&plane).await?;
-        maps.create(&PostParams::default(), &settings()?).await?;
-        bindings_are_converted(&plane).await?;
-        leaders_renew_their_leases(&plane).await?;
-        for api in [policies, maps] {
-            api.delete("settings", &DeleteParams::default()).await?;
-        }
-        Ok(())
+        it_does_its_work(&plane).await
     }
 }

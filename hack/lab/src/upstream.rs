@@ -72,7 +72,16 @@ pub fn router(built: &Path) -> Result<Router> {
             }
         }
     }
-    Ok(Router::new().fallback(answer).with_state(Arc::new(site)))
+    Ok(site.router())
+}
+
+/// A registry with images of docker archives: each has the name that is beside it, `karmada/karmada-agent:v1.18.2`.
+pub fn registry(images: &[(String, PathBuf)]) -> Result<Router> {
+    let mut site = Site::default();
+    for (reference, archive) in images {
+        site.add_image(reference, archive)?;
+    }
+    Ok(site.router())
 }
 
 /// Bytes, or a part of a file.
@@ -102,6 +111,10 @@ impl Content {
 struct Site(HashMap<String, (&'static str, Content)>);
 
 impl Site {
+    fn router(self) -> Router {
+        Router::new().fallback(answer).with_state(Arc::new(self))
+    }
+
     fn add_file(&mut self, url: &str, checksums: Option<&str>, file: PathBuf, sha256: &str) -> Result<()> {
         let path = |url: &str| format!("/{}", url.trim_start_matches("https://"));
         let size = file.metadata().with_context(|| format!("failed to look at {}", file.display()))?.len();
@@ -139,6 +152,9 @@ impl Site {
         let list = json!({"schemaVersion": 2, "mediaType": LIST, "manifests": [entry]}).to_string().into_bytes();
         let place = |name: &str| format!("/v2/{repository}/manifests/{name}");
         self.0.insert(place(&digest), (IMAGE, Content::Bytes(manifest)));
+        // Whoever has resolved the tag asks for what it found by the digest.
+        let digest = format!("sha256:{}", digest::of_bytes(&list));
+        self.0.insert(place(&digest), (LIST, Content::Bytes(list.clone())));
         self.0.insert(place(tag), (LIST, Content::Bytes(list)));
         Ok(())
     }
@@ -206,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn an_image_is_found_by_its_tag() {
+    fn an_image_is_found_by_its_tag_and_its_digest() {
         let dir = tempfile::tempdir().unwrap();
         let archive = dir.path().join("pause.tar");
         let mut tar = tar::Builder::new(File::create(&archive).unwrap());
@@ -220,7 +236,9 @@ mod tests {
         let mut site = Site::default();
         site.add_image("r.example/pause:3", &archive).unwrap();
         let read = |path: &str| site.0[&format!("/v2/r.example/pause/{path}")].1.read().unwrap();
-        let list = bundle::image::content(&read("manifests/3"), "pause", architecture()).unwrap();
+        let by_tag = read("manifests/3");
+        assert_eq!(read(&format!("manifests/sha256:{}", digest::of_bytes(&by_tag))), by_tag);
+        let list = bundle::image::content(&by_tag, "pause", architecture()).unwrap();
         let bundle::image::Content::List(digest) = list else { panic!("{list:?} is no list") };
         let image = bundle::image::content(&read(&format!("manifests/{digest}")), "pause", architecture()).unwrap();
         let bundle::image::Content::Image(blobs) = image else { panic!("{image:?} is no image") };

@@ -13,7 +13,7 @@ use super::{FORMER, VERSION};
 use crate::bundle::Bundle;
 
 /// All that a plane has beside Kubernetes' own.
-const PROGRAMS: [&str; 7] = [
+pub(super) const PROGRAMS: [&str; 7] = [
     "karmada-aggregated-apiserver",
     "karmada-controller-manager",
     "karmada-descheduler",

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::coordination::v1::Lease;
-use kube::api::{Api, ApiResource, DynamicObject, ListParams, PostParams};
+use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, ListParams, PostParams};
 use kube::core::GroupVersionKind;
 use kube::{Client, ResourceExt};
 use serde_json::{Value, json};
@@ -82,6 +82,21 @@ pub async fn bindings_are_converted(plane: &Client) -> Result<()> {
         sleep(Duration::from_millis(200)).await;
     }
     anyhow::bail!("no ResourceBinding was made")
+}
+
+/// Policies are admitted, or refused, what one selects is bound, and leaders lead: of a plane without members. Nothing of
+/// it is left.
+pub async fn it_does_its_work(plane: &Client) -> Result<()> {
+    let policies = objects(plane, "policy.karmada.io", "v1alpha1", "PropagationPolicy");
+    let maps = objects(plane, "", "v1", "ConfigMap");
+    policies_pass_the_webhooks(plane).await?;
+    maps.create(&PostParams::default(), &settings()?).await?;
+    bindings_are_converted(plane).await?;
+    leaders_renew_their_leases(plane).await?;
+    for api in [policies, maps] {
+        api.delete("settings", &DeleteParams::default()).await?;
+    }
+    Ok(())
 }
 
 /// Whoever leads renews one: the namespace and the name.
