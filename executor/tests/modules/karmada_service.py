@@ -135,9 +135,9 @@ def another_digest_or_other_files_restart_it_and_files_that_are_not_wanted_go() 
 
 
 def one_that_is_not_well_fails_with_what_it_says_and_the_end_of_its_journal() -> None:
-    refused("ServiceFailed", "no good file", "it began with 4 characters", digest="1.18.2-c", content="sick", timeout_seconds=2)
+    refused("ServiceFailed", "no good file", "it began with 4 characters", digest="1.18.2-c", content="sick", timeout_seconds=5)
     assert "no good file" in probe(digest="1.18.2-c") and seen()["message"] == "the stand-in was given no good file"
-    refused("ServiceFailed", "10351", "it ends, since it is of no use", digest="1.18.2-d", more=' "--ends=it is of no use"', timeout_seconds=2)
+    refused("ServiceFailed", "10351", "it ends, since it is of no use", digest="1.18.2-d", more=' "--ends=it is of no use"', timeout_seconds=5)
     assert seen()["healthy"] is False and "auto-restart" in seen()["message"]
     assert bring(digest="1.18.2-a")[0] and probe(digest="1.18.2-a") == ""
 
@@ -150,7 +150,7 @@ def several_come_in_their_order_up_to_the_first_that_does_not_work() -> None:
     def bring_all(check: bool = False, **digests: str) -> tuple:
         services = [service(digests[name], name=name, port=ports[name]) for name in names]
         secrets = {f"{name}.kubeconfig": "sick" if digests[name].endswith("sick") else "well" for name in names}
-        result, failure = play(karmada_service, check, services=services, secrets={} if check else secrets, timeout_seconds=1 if check else 2)
+        result, failure = play(karmada_service, check, services=services, secrets={} if check else secrets, timeout_seconds=1 if check else 6)
         return failure or result, systemd_standin.verbs()
 
     assert bring(digest="1.18.2-a") in ((True, [f"restart {UNIT}"]), (False, []))
@@ -169,7 +169,7 @@ def several_come_in_their_order_up_to_the_first_that_does_not_work() -> None:
     for name in names[1:]:
         gone = {"name": name, "unit": units[name], "state": "absent", "directory": f"/etc/karmada/pki/{name}"}
         gone.update({"program": "", "exec_start": "", "digest": "", "files": {}, "health": {}})
-        result, failure = play(karmada_service, services=[gone], secrets={}, timeout_seconds=2)
+        result, failure = play(karmada_service, services=[gone], secrets={}, timeout_seconds=20)
         assert failure is None and result["clusterwright"]["parts"] == {name: "absent"}
     systemd_standin.verbs()
 

@@ -82,13 +82,16 @@ async fn migrating() -> World {
     world
 }
 
+/// At which the backup was taken.
+const REVISION: u64 = 77;
+
 /// What the executor and etcdutl do.
 fn jobs_run(world: &World) {
     for job in world.api.values("jobs") {
         let name = job["metadata"]["name"].as_str().unwrap().to_owned();
         if job["metadata"]["namespace"] == "karmada-system" {
             if job["status"].is_null() {
-                world.plane.raise(1_000_000_000);
+                world.plane.raise(1_000_000_000 + REVISION);
             }
             world.api.edit(&format!("jobs/karmada-system/{name}"), |job| {
                 job["status"] = json!({"conditions": [{"type": "Complete", "status": "True"}]});
@@ -124,7 +127,7 @@ fn keys_arrive(world: &World, job: &str, uid: &Value) {
             plane: Some(plane),
             location: "_karmada/k0/u/1".into(),
             taken_at: serde_json::from_value(json!("2026-11-27T03:00:00Z")).unwrap(),
-            revision: 77,
+            revision: i64::try_from(REVISION).unwrap(),
             size: 9,
             sha256: "a0".into(),
             etcd_version: "3.6.6".into(),
