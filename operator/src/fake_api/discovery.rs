@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 /// Group and version, kind, plural, and whether its objects are in namespaces.
-const KINDS: [(&str, &str, &str, bool); 24] = [
+const KINDS: [(&str, &str, &str, bool); 25] = [
     ("v1", "ConfigMap", "configmaps", true),
     ("v1", "Namespace", "namespaces", false),
     ("v1", "PersistentVolumeClaim", "persistentvolumeclaims", true),
@@ -15,6 +15,7 @@ const KINDS: [(&str, &str, &str, bool); 24] = [
     ("apps/v1", "StatefulSet", "statefulsets", true),
     ("batch/v1", "Job", "jobs", true),
     ("policy/v1", "PodDisruptionBudget", "poddisruptionbudgets", true),
+    ("coordination.k8s.io/v1", "Lease", "leases", true),
     ("apiextensions.k8s.io/v1", "CustomResourceDefinition", "customresourcedefinitions", false),
     ("apiregistration.k8s.io/v1", "APIService", "apiservices", false),
     ("admissionregistration.k8s.io/v1", "MutatingWebhookConfiguration", "mutatingwebhookconfigurations", false),
