@@ -33,8 +33,8 @@ pub struct FrozenSettings {
     /// Of `containerRuntime.registryMirrors`.
     #[schemars(length(max = 32))]
     pub registry_mirrors: String,
-    /// Deprecated: nothing reads it, and it is empty in new runs. Executors and operators of before `spec.addons` became
-    /// Addons cannot decode a run without it.
+    /// Deprecated: nothing reads it, and it is empty in new runs. Executors and operators of before `spec.addons`
+    /// became Addons cannot decode a run without it.
     #[serde(default)]
     #[schemars(length(max = 32))]
     pub addon_manifests: String,

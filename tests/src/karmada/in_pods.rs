@@ -1,5 +1,5 @@
-//! What planes in Pods are made of: a registry of the lab's network with the image of each program, and the lab's bundle
-//! with the definitions. Karmada's programs are given; etcd and Kubernetes' own are the lab's.
+//! What planes in Pods are made of: a registry of the lab's network with the image of each program, and the lab's
+//! bundle with the definitions. Karmada's programs are given; etcd and Kubernetes' own are the lab's.
 
 use std::fs;
 use std::path::{Path, PathBuf};

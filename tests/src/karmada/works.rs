@@ -84,8 +84,8 @@ pub async fn bindings_are_converted(plane: &Client) -> Result<()> {
     anyhow::bail!("no ResourceBinding was made")
 }
 
-/// Policies are admitted, or refused, what one selects is bound, and leaders lead: of a plane without members. Nothing of
-/// it is left.
+/// Policies are admitted, or refused, what one selects is bound, and leaders lead: of a plane without members. Nothing
+/// of it is left.
 pub async fn it_does_its_work(plane: &Client) -> Result<()> {
     let policies = objects(plane, "policy.karmada.io", "v1alpha1", "PropagationPolicy");
     let maps = objects(plane, "", "v1", "ConfigMap");

@@ -1,6 +1,6 @@
-//! A Karmada plane in Pods of a cluster that was built here, so with a kubelet, a container runtime that pulls images, a
-//! Pod network and its DNS; and another such cluster as its member, first Push, then Pull. `make karmada` runs it where
-//! Karmada's programs are given.
+//! A Karmada plane in Pods of a cluster that was built here, so with a kubelet, a container runtime that pulls images,
+//! a Pod network and its DNS; and another such cluster as its member, first Push, then Pull. `make karmada` runs it
+//! where Karmada's programs are given.
 
 mod host;
 mod members;

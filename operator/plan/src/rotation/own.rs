@@ -1,5 +1,6 @@
-//! Authorities that the owner of a cluster, or of a Karmada plane, brings, as far as everybody may know of them: whether
-//! it can have them, and which of them it is to be rotated to. Those that it has already are asked nothing more.
+//! Authorities that the owner of a cluster, or of a Karmada plane, brings, as far as everybody may know of them:
+//! whether it can have them, and which of them it is to be rotated to. Those that it has already are asked nothing
+//! more.
 
 use std::collections::BTreeMap;
 

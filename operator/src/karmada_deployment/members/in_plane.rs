@@ -1,5 +1,5 @@
-//! A look at what a plane has of its members: their Clusters, what was made for them, the Works of those that leave, and
-//! the Leases of those whose agents are awaited.
+//! A look at what a plane has of its members: their Clusters, what was made for them, the Works of those that leave,
+//! and the Leases of those whose agents are awaited.
 
 use std::collections::BTreeMap;
 

@@ -54,8 +54,8 @@ impl Part {
         matches!(self, Self::LoadBalancer)
     }
 
-    /// Whether it comes in a run of its own. A member of etcd takes its vote with it while it is changed: nothing else is
-    /// away on its machine meanwhile.
+    /// Whether it comes in a run of its own. A member of etcd takes its vote with it while it is changed: nothing else
+    /// is away on its machine meanwhile.
     pub const fn is_alone(self) -> bool {
         matches!(self, Self::Etcd)
     }

@@ -16,8 +16,8 @@ use crate::message::count;
 
 impl Machines<'_> {
     /// The reports of the stages in which parts are brought; `objects`: those of the stages in which objects are
-    /// applied. A part is brought once those of its stage before it are done; while something else is under way with the
-    /// machines none is. Who is paused takes none of these actions.
+    /// applied. A part is brought once those of its stage before it are done; while something else is under way with
+    /// the machines none is. Who is paused takes none of these actions.
     pub fn reports(&self, objects: &[StageReport]) -> Vec<StageReport> {
         let mut reports: Vec<StageReport> = Vec::new();
         for (index, (wanted, progress)) in self.parts.iter().enumerate() {
