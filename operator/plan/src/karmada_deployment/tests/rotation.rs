@@ -239,7 +239,7 @@ fn on_machines_etcd_the_endpoint_and_all_services_are_brought_each_stage_one_mac
                 .fleet
                 .played
                 .iter()
-                .filter(|(played, _)| played == part)
+                .filter(|(played, _)| played.split('+').any(|one| one == part))
                 .map(|(_, hosts)| hosts.join(","))
                 .collect();
             // What holds the endpoint only believes: who signs is the same to it.
