@@ -28,14 +28,14 @@ pub(super) fn parts(report: &Value) -> Vec<PartSeen> {
 pub(super) fn brought(report: &Value) -> BTreeMap<String, Digest> {
     let told = report.get("parts").and_then(Value::as_object);
     let legal = |name: &String| {
-        let digest = told?.get(name)?.as_str().map(|digest| clean(digest, 64)).filter(is_legal)?;
+        let digest = told?.get(name)?.as_str().map(|digest| clean(digest, 64)).filter(|digest| is_legal(digest))?;
         Some((clean(name, 63), Digest(digest))).filter(|(name, _)| !name.is_empty())
     };
     told.into_iter().flat_map(|told| told.keys()).filter_map(legal).take(LIMIT).collect()
 }
 
 /// Whether the schema takes it as a digest.
-fn is_legal(digest: &String) -> bool {
+fn is_legal(digest: &str) -> bool {
     digest.starts_with(|c: char| c.is_ascii_alphanumeric())
         && digest.chars().all(|c| c.is_ascii_alphanumeric() || c == '.' || c == '-')
 }
@@ -43,7 +43,7 @@ fn is_legal(digest: &String) -> bool {
 fn part(value: &Value) -> Option<PartSeen> {
     Some(PartSeen {
         name: field(value, "name", 63)?,
-        digest: field(value, "digest", 64).filter(is_legal),
+        digest: field(value, "digest", 64).filter(|digest| is_legal(digest)),
         healthy: value.get("healthy").and_then(Value::as_bool).unwrap_or_default(),
         message: field(value, "message", 256),
     })
