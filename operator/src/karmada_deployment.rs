@@ -275,16 +275,8 @@ impl Reconcile for Observation {
                 ctx.following.retain(self.object.uid(), |_| false);
                 execute::remove_finalizer(ctx, &*self.object, finalizer::KARMADA).await
             }
-            Action::MakeKeys { given } => {
-                let own = Box::pin(pki::own::decided(ctx, &owner(), given)).await?;
-                Box::pin(pki::make(ctx, &owner(), &own, self.now)).await
-            }
-            Action::Rotate { subject, next } => {
-                Box::pin(pki::rotation::make(ctx, &owner(), *subject, *next, self.now)).await
-            }
-            Action::TakeAuthority { subject, fingerprint } => {
-                Box::pin(pki::rotation::take(ctx, &owner(), *subject, fingerprint)).await
-            }
+            Action::MakeKeys { given } => Box::pin(pki::make_with(ctx, &owner(), given, self.now)).await,
+            Action::Rotate(act) => Box::pin(pki::rotation::execute(ctx, &owner(), act, self.now)).await,
             Action::FetchKeys(transfer) => key_transfer::fetch(ctx, transfer).await,
             Action::TakeKeys => key_transfer::take(ctx, &owner()).await,
             Action::DropKeyTransfer => key_transfer::discard(ctx, &owner()).await,

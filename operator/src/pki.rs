@@ -21,8 +21,11 @@ pub mod rotation;
 mod service_account;
 mod suitable;
 
+use std::collections::BTreeMap;
+
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Secret;
+use plan::rotation::Subject;
 
 pub use authority::{Authority, Certified};
 pub use error::PkiError;
@@ -53,16 +56,27 @@ pub async fn make(ctx: &Context, owner: &PkiOwner, own: &Own, now: Timestamp) ->
     execute::create_once(ctx, &secret).await.map(drop)
 }
 
+/// The same, with those of these fingerprints from the Secret of `certificates.caRef`, which hold or nothing is made.
+pub async fn make_with(
+    ctx: &Context,
+    owner: &PkiOwner,
+    given: &BTreeMap<Subject, String>,
+    now: Timestamp,
+) -> Result<(), Error> {
+    let own = own::decided(ctx, owner, given).await?;
+    make(ctx, owner, &own, now).await
+}
+
 /// The authorities and keys of its owner; none: their Secret is not there.
 pub async fn read(ctx: &Context, owner: &PkiOwner) -> Result<Option<Pki>, Error> {
-    parse(owner, owner.find(ctx, &owner.keys_secret()).await?)
+    parse(owner, owner.find(ctx, &owner.keys_secret()).await?.as_ref())
 }
 
 /// Those in their Secret, if it is there.
-pub fn parse(owner: &PkiOwner, found: Option<Secret>) -> Result<Option<Pki>, Error> {
-    let read = |secret: Secret| {
-        owner.check(&secret)?;
-        Pki::from_data(owner.table, &owner.keys_secret(), &secret.data.unwrap_or_default())
+pub fn parse(owner: &PkiOwner, found: Option<&Secret>) -> Result<Option<Pki>, Error> {
+    let read = |secret: &Secret| {
+        owner.check(secret)?;
+        Pki::from_data(owner.table, &owner.keys_secret(), secret.data.as_ref().unwrap_or(&material::Data::new()))
     };
     found.map(read).transpose().doing(|| format!("read the keys of {}", owner.title()))
 }

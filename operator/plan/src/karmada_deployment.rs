@@ -151,21 +151,17 @@ fn keep(observed: &Observed<'_>) -> Planned {
     });
     let upgrade = upgrade.as_ref().map(|(outcome, upgrade)| (outcome, upgrade));
     let restart = token_restart::token_restart(observed);
-    let rotating = {
-        let waits_for = restore.as_ref().and_then(|restore| restore.problem.as_ref());
-        let wants_version = upgrade.map(|(_, upgrade)| format!("waits for the upgrade to {}", upgrade.record.to));
-        rotating::rotating(
-            observed,
-            &rotating::Scene {
-                reports: &reports,
-                problems: &[before.as_ref(), waits_for, outdated.as_ref(), restart.problem.as_ref(), silent.as_ref()],
-                serves_members: !members.actions.is_empty(),
-                members: &members.status,
-                under_way: wants_version.as_deref(),
-            },
-        )
-    };
     let (outdated, restarted_at) = (outdated.or(restart.problem), restart.at);
+    let rotating = rotating::rotating(
+        observed,
+        &rotating::Scene {
+            reports: &reports,
+            problems: &[held.as_ref(), outdated.as_ref(), silent.as_ref()],
+            serves_members: !members.actions.is_empty(),
+            members: &members.status,
+            upgrades_to: upgrade.map(|(_, upgrade)| upgrade.record.to.as_str()),
+        },
+    );
     let found = Found {
         wanted: &wanted,
         reports: &reports,

@@ -223,6 +223,26 @@ pub fn refused_afterwards(subject: Subject) -> &'static str {
     }
 }
 
+/// What is done about a rotation, in the Secret that keeps the authorities and keys.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Act {
+    /// Make this move, if the authority or key is where the move is made from.
+    Move {
+        /// What is rotated.
+        subject: Subject,
+        /// The move.
+        next: Move,
+    },
+    /// Have the authority of this fingerprint, from the Secret of `certificates.caRef`, follow the one that signs, if
+    /// none does: it is trusted from then on.
+    Take {
+        /// What is rotated.
+        subject: Subject,
+        /// Of its certificate.
+        fingerprint: String,
+    },
+}
+
 /// One move of a rotation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Move {

@@ -19,9 +19,7 @@ pub(super) async fn execute(ctx: &Context, deployment: &ClusterDeployment, actio
         Action::AddFinalizer => execute::add_finalizer(ctx, deployment, finalizer::CLUSTER_DEPLOYMENT).await,
         Action::RemoveFinalizer => execute::remove_finalizer(ctx, deployment, finalizer::CLUSTER_DEPLOYMENT).await,
         Action::MakePki { given } => {
-            let owner = pki_owner(deployment);
-            let own = Box::pin(pki::own::decided(ctx, &owner, given)).await?;
-            Box::pin(pki::make(ctx, &owner, &own, Timestamp::now())).await
+            Box::pin(pki::make_with(ctx, &pki_owner(deployment), given, Timestamp::now())).await
         }
         Action::FetchKeys(transfer) => key_transfer::fetch(ctx, transfer).await,
         Action::TakeKeys => key_transfer::take(ctx, &pki_owner(deployment)).await,
@@ -31,11 +29,8 @@ pub(super) async fn execute(ctx: &Context, deployment: &ClusterDeployment, actio
             let pki = pki::get(ctx, &owner).await?;
             kubeconfig::ensure(ctx, &owner, &KUBERNETES, &pki, endpoint, Timestamp::now()).await.map(drop)
         }
-        Action::Rotate { subject, next } => {
-            Box::pin(pki::rotation::make(ctx, &pki_owner(deployment), *subject, *next, Timestamp::now())).await
-        }
-        Action::TakeAuthority { subject, fingerprint } => {
-            Box::pin(pki::rotation::take(ctx, &pki_owner(deployment), *subject, fingerprint)).await
+        Action::Rotate(act) => {
+            Box::pin(pki::rotation::execute(ctx, &pki_owner(deployment), act, Timestamp::now())).await
         }
         Action::ApplyCluster(cluster) => execute::apply(ctx, &**cluster).await.map(drop),
         Action::DeleteCluster(cluster) => execute::delete(ctx, &**cluster, None).await,

@@ -41,14 +41,15 @@ pub(super) async fn read(
 ) -> Result<Secrets, Error> {
     let owner = pki_owner(object);
     let kept = owner.find(ctx, &owner.keys_secret()).await?;
+    let pki = pki::parse(&owner, kept.as_ref())?;
     let own = pki::own::read(ctx, &owner).await?;
     let mut material = Material {
         secrets: of_people(ctx, object).await?,
-        authorities: kept.as_ref().map(|keys| pki::rotation::seen(keys, TABLE)).unwrap_or_default(),
+        authorities: kept.as_ref().map(|keys| pki::rotation::known(keys, pki.as_ref())).unwrap_or_default(),
         own_authorities: own.map(|own| own.and_then(|own| pki::own::seen(&own, TABLE, kept.as_ref()))),
         ..Material::default()
     };
-    let Some(pki) = pki::parse(&owner, kept)? else {
+    let Some(pki) = pki else {
         return Ok(Secrets { material, ..Secrets::default() });
     };
     let kept = certificates(ctx, &owner).await?;

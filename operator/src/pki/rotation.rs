@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Secret;
 use kube::ResourceExt;
 use plan::pki::PkiRow;
-use plan::rotation::{Authorities, Move, Subject, request, retired};
+use plan::rotation::{Act, Authorities, Move, Subject, request, retired};
 use serde_json::{Value, json};
 
 use super::certificate::Certificate;
@@ -20,12 +20,30 @@ use crate::execute;
 pub fn seen(secret: &Secret, table: &'static [PkiRow]) -> Authorities {
     let data = secret.data.clone().unwrap_or_default();
     let pki = Pki::from_data(table, &secret.name_any(), &data).ok();
-    let seen = pki.as_ref().map(Pki::seen).unwrap_or_default();
-    Authorities { rotated: request::rotated(&secret.metadata), ..seen }
+    known(secret, pki.as_ref())
+}
+
+/// The same, of what was read from the Secret.
+pub fn known(secret: &Secret, pki: Option<&Pki>) -> Authorities {
+    Authorities { rotated: request::rotated(&secret.metadata), ..pki.map(Pki::seen).unwrap_or_default() }
+}
+
+/// Does this about a rotation.
+pub async fn execute(ctx: &Context, owner: &PkiOwner, act: &Act, now: Timestamp) -> Result<(), Error> {
+    match act {
+        Act::Move { subject, next } => make(ctx, owner, *subject, *next, now).await,
+        Act::Take { subject, fingerprint } => take(ctx, owner, *subject, fingerprint).await,
+    }
 }
 
 /// Makes a move, where nobody has written the Secret meanwhile.
-pub async fn make(ctx: &Context, owner: &PkiOwner, subject: Subject, next: Move, now: Timestamp) -> Result<(), Error> {
+pub(super) async fn make(
+    ctx: &Context,
+    owner: &PkiOwner,
+    subject: Subject,
+    next: Move,
+    now: Timestamp,
+) -> Result<(), Error> {
     let doing = || doing(owner, subject);
     let Some((secret, pki)) = keys(ctx, owner, subject).await? else { return Ok(()) };
     let before = pki.data();
@@ -46,7 +64,7 @@ pub async fn make(ctx: &Context, owner: &PkiOwner, subject: Subject, next: Move,
 }
 
 /// Has the owner's authority of this fingerprint follow the one that signs, where none does yet.
-pub async fn take(ctx: &Context, owner: &PkiOwner, subject: Subject, fingerprint: &str) -> Result<(), Error> {
+pub(super) async fn take(ctx: &Context, owner: &PkiOwner, subject: Subject, fingerprint: &str) -> Result<(), Error> {
     let mut own = own::decided(ctx, owner, &[(subject, fingerprint.to_owned())].into()).await?;
     let Some((secret, pki)) = keys(ctx, owner, subject).await? else { return Ok(()) };
     let Some(next) = own.remove(&subject) else { return Ok(()) };

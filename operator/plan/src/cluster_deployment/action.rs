@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::key_transfer::KeyTransfer;
-use crate::rotation::{Move, Subject};
+use crate::rotation::{self, Subject};
 
 /// One thing to do.
 #[derive(Clone, Debug, PartialEq)]
@@ -32,21 +32,8 @@ pub enum Action {
         /// `https://host:port`.
         endpoint: String,
     },
-    /// Make this move of a rotation, if the authority or key is where the move is made from.
-    Rotate {
-        /// What is rotated.
-        subject: Subject,
-        /// The move.
-        next: Move,
-    },
-    /// Have the authority of this fingerprint, from the Secret of `certificates.caRef`, follow the one that signs, if
-    /// none does: it is trusted from then on.
-    TakeAuthority {
-        /// What is rotated.
-        subject: Subject,
-        /// Of its certificate.
-        fingerprint: String,
-    },
+    /// Do this about a rotation.
+    Rotate(rotation::Act),
     /// Apply the Cluster object.
     ApplyCluster(Box<Cluster>),
     /// Delete this very Cluster object: what it says is not the new cluster's.
@@ -129,8 +116,7 @@ impl Action {
             self,
             Action::MakePki { .. }
                 | Action::TakeKeys
-                | Action::Rotate { .. }
-                | Action::TakeAuthority { .. }
+                | Action::Rotate(_)
                 | Action::CreateRun(_)
                 | Action::DeleteRun(_)
                 | Action::DeleteMachineSet(_)

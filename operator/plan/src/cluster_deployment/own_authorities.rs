@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use crds::Reason;
 use crds::cluster_deployment::EtcdTopology;
 
 use super::problem::Problem;
@@ -18,25 +17,18 @@ fn standard<'a>(state: &ClusterState<'a>) -> Standard<'a> {
         now: state.observed.now,
         validity_days: spec.certificates.validity_days,
         secret: spec.certificates.ca_ref.as_ref().map(|one| one.name.as_str()).unwrap_or_default(),
-        has_external_etcd: spec.etcd.topology == EtcdTopology::External,
+        external_etcd: (spec.etcd.topology == EtcdTopology::External).then_some("etcd.secretRef"),
         haproxy: endpoint::held(state).map(|_| "controlPlane.endpoint.provider Keepalived"),
     }
 }
 
 /// Why no keys are made, and nothing is begun.
 pub(super) fn problem(state: &ClusterState<'_>) -> Option<Problem> {
-    let says = |reason, message| Some(Problem { reason, message, ends_unseen: true });
     if state.observed.pki || pki::is_missing(state) || restoring::source(state).is_some() {
         return None;
     }
-    match state.observed.own_authorities? {
-        Err(problem) => says(problem.reason, problem.message.clone()),
-        Ok(own) => {
-            let standard = standard(state);
-            let message = own.iter().find_map(|(subject, authority)| standard.refusal(*subject, authority))?;
-            says(Reason::InvalidAuthority, message)
-        }
-    }
+    let (reason, message) = standard(state).problem(state.observed.own_authorities)?;
+    Some(Problem { reason, message, ends_unseen: true })
 }
 
 /// The fingerprints of those that the cluster begins with.
@@ -52,6 +44,11 @@ pub(super) fn wish(state: &ClusterState<'_>) -> Wish {
 /// Whether this one is the owner's.
 pub(super) fn brings(state: &ClusterState<'_>, subject: Subject) -> bool {
     own::brings(state.observed.own_authorities, subject)
+}
+
+/// Why this one is not rotated by the annotation, and what to do instead.
+pub(super) fn not_asked(state: &ClusterState<'_>, subject: Subject) -> Option<String> {
+    standard(state).not_asked(state.observed.own_authorities, subject)
 }
 
 /// What a person does to have an authority rotated that is the owner's.

@@ -12,7 +12,7 @@ use super::place::{Manifest, Place};
 use crate::Plan;
 use crate::cluster_addon::Deletion;
 use crate::key_transfer::KeyTransfer;
-use crate::rotation::{Move, Subject};
+use crate::rotation::{self, Subject};
 
 /// What to do.
 #[derive(Clone, Debug, PartialEq)]
@@ -24,20 +24,8 @@ pub enum Action {
         /// The fingerprints of those that the owner brings.
         given: BTreeMap<Subject, String>,
     },
-    /// Make this move of a rotation.
-    Rotate {
-        /// What is rotated.
-        subject: Subject,
-        /// The move.
-        next: Move,
-    },
-    /// Have the owner's authority follow the one that signs.
-    TakeAuthority {
-        /// Which.
-        subject: Subject,
-        /// That of the one that was decided on.
-        fingerprint: String,
-    },
+    /// Do this about a rotation.
+    Rotate(rotation::Act),
     /// Make what fetches the keys of the backup that the plane begins with.
     FetchKeys(Box<KeyTransfer>),
     /// Make the Secret `<name>-pki` of the keys that were fetched, unless there is one.

@@ -16,9 +16,9 @@ use crate::addon::Problem;
 use crate::approval::{self, What};
 use crate::message::cut;
 use crate::rotation::asking::{Asked, Asking};
-use crate::rotation::own::{self, Standard, Wish};
+use crate::rotation::own::{Standard, Wish};
 use crate::rotation::request::Request;
-use crate::rotation::{Move, Ring, Stage, Subject, doing, refused_afterwards};
+use crate::rotation::{Act, Move, Ring, Stage, Subject, doing, refused_afterwards};
 
 /// What is rotated. The key that encrypts is not: what is in etcd would have to be written anew.
 const SUBJECTS: [Subject; 4] = [Subject::Ca, Subject::EtcdCa, Subject::FrontProxyCa, Subject::ServiceAccountKey];
@@ -35,13 +35,14 @@ pub(super) struct Rotating {
 /// What else goes on in the plane.
 pub(super) struct Scene<'a> {
     pub reports: &'a [StageReport],
-    /// What comes before all stages, what is changed beside them, and what does not work though all Pods do.
+    /// What comes before all stages, a backup that the plane begins with among it, what is changed beside them, and
+    /// what does not work though all Pods do.
     pub problems: &'a [Option<&'a Problem>],
     /// Whether something is about to be done for members.
     pub serves_members: bool,
     pub members: &'a [KarmadaMemberStatus],
-    /// What is waited for beside all that: an upgrade, or a backup that the plane begins with.
-    pub under_way: Option<&'a str>,
+    /// The version that an upgrade brings the plane to, or is to.
+    pub upgrades_to: Option<&'a str>,
 }
 
 impl Scene<'_> {
@@ -55,8 +56,8 @@ impl Scene<'_> {
             let is_brought = |row: &&KarmadaMemberStatus| row.reason == Reason::EstimatorProgressing.as_str();
             self.members.iter().find(is_brought).map(|row| row.name.clone())
         };
-        let found = self.under_way.map(str::to_owned);
-        found
+        let upgrade = self.upgrades_to.map(|version| format!("waits for the upgrade to {version}"));
+        upgrade
             .or_else(|| self.problems.iter().flatten().next().map(|problem| problem.message.clone()))
             .or_else(|| of_stages().map(|problem| problem.message))
             .or_else(|| self.serves_members.then(|| "members are brought what follows from it".to_owned()))
@@ -82,14 +83,8 @@ pub(super) fn rotating(observed: &Observed<'_>, scene: &Scene<'_>) -> Rotating {
 
 /// Why no keys are made: what the owner brings cannot be had.
 pub(super) fn problem(observed: &Observed<'_>) -> Option<Problem> {
-    let standard = standard(observed);
-    match observed.material.own_authorities.as_ref()? {
-        Err(problem) => Some(Problem { reason: problem.reason, message: problem.message.clone() }),
-        Ok(own) => {
-            let message = own.iter().find_map(|(subject, authority)| standard.refusal(*subject, authority))?;
-            Some(Problem { reason: Reason::InvalidAuthority, message })
-        }
-    }
+    let (reason, message) = standard(observed).problem(observed.material.own_authorities.as_ref())?;
+    Some(Problem { reason, message })
 }
 
 /// What an authority of the owner must be like.
@@ -101,7 +96,7 @@ fn standard<'a>(observed: &Observed<'a>) -> Standard<'a> {
         now: observed.now,
         validity_days: spec.certificates.validity_days,
         secret: spec.certificates.ca_ref.as_ref().map(|one| one.name.as_str()).unwrap_or_default(),
-        has_external_etcd: spec.etcd.external.is_some(),
+        external_etcd: spec.etcd.external.as_ref().map(|_| "etcd.external.secretRef"),
         haproxy: is_held.then_some("binary.endpoint.provider Keepalived"),
     }
 }
@@ -127,14 +122,14 @@ fn go_on(object: &KarmadaDeployment, subject: Subject, ring: &Ring, busy: Option
         }
     }
     let said = stated(false, Reason::RotatingAuthorities, format!("{title}: {}", doing(subject, stage)));
-    Rotating { action: Some(Action::Rotate { subject, next }), ..said }
+    Rotating { action: Some(Action::Rotate(Act::Move { subject, next })), ..said }
 }
 
 /// Nothing is under way. What the owner brings comes before what is asked for by annotation.
 fn settled(observed: &Observed<'_>, busy: Option<String>) -> Rotating {
     let (object, material, standard) = (observed.object, observed.material, standard(observed));
     let wish = standard.wish(material.own_authorities.as_ref(), &material.authorities);
-    let asked = asking(observed, &standard, |asking| asking.asked());
+    let asked = asked(observed, &standard);
     let begin = |title: String, action: Action| match &busy {
         Some(busy) => stated(false, Reason::RotatingAuthorities, format!("{title} is to begin: {busy}")),
         None => {
@@ -150,10 +145,10 @@ fn settled(observed: &Observed<'_>, busy: Option<String>) -> Rotating {
     match (asked, wish) {
         (_, Wish::Rotate(subject, fingerprint)) => {
             let title = format!("rotation of {} to that of {}", subject.name(), standard.title());
-            begin(title, Action::TakeAuthority { subject, fingerprint })
+            begin(title, Action::Rotate(Act::Take { subject, fingerprint }))
         }
         (Asked::For(Request { subject, number }), _) => {
-            let action = Action::Rotate { subject, next: Move::Begin(number) };
+            let action = Action::Rotate(Act::Move { subject, next: Move::Begin(number) });
             begin(format!("rotation of {}", subject.name()), action)
         }
         (Asked::Refused(message), _) => stated(false, Reason::RotationRefused, message),
@@ -167,25 +162,17 @@ fn settled(observed: &Observed<'_>, busy: Option<String>) -> Rotating {
     }
 }
 
-/// What the annotation asks for, of this plane.
-fn asking<T>(observed: &Observed<'_>, standard: &Standard<'_>, ask: impl FnOnce(&Asking<'_>) -> T) -> T {
-    let metadata = &observed.object.metadata;
-    let refusal = |subject: Subject| {
-        if subject == Subject::EtcdCa && standard.has_external_etcd {
-            return Some("etcd is external, and so is its authority: put the new one into the Secret of etcd.external.secretRef, and remove the annotation".to_owned());
-        }
-        own::brings(observed.material.own_authorities.as_ref(), subject).then(|| {
-            let advice = standard.advice(subject);
-            format!("it is yours, and none is made in its place: {advice}, and remove the annotation")
-        })
-    };
-    ask(&Asking {
+/// What the annotation asks for.
+fn asked(observed: &Observed<'_>, standard: &Standard<'_>) -> Asked {
+    let (metadata, material) = (&observed.object.metadata, observed.material);
+    let asking = Asking {
         metadata,
         subjects: &SUBJECTS,
-        rotated: &observed.material.authorities.rotated,
-        refusal: &refusal,
+        rotated: &material.authorities.rotated,
+        refusal: &|subject| standard.not_asked(material.own_authorities.as_ref(), subject),
         command: &|value| commands::annotate(Target::KarmadaDeployment, metadata, annotation::ROTATE, value),
-    })
+    };
+    asking.asked()
 }
 
 /// Whether it was said already that all is rotated that was asked for.

@@ -50,8 +50,8 @@ pub struct Standard<'a> {
     pub validity_days: i32,
     /// Name of the Secret of `spec.certificates.caRef`.
     pub secret: &'a str,
-    /// Whether etcd is external, and so its authority.
-    pub has_external_etcd: bool,
+    /// The field with the Secret of an external etcd, whose authority is its owner's; none: etcd is not external.
+    pub external_etcd: Option<&'a str>,
     /// What HAProxy runs for, where `ca` has to be self-signed for it: `controlPlane.endpoint.provider Keepalived`.
     pub haproxy: Option<&'a str>,
 }
@@ -88,6 +88,30 @@ impl Standard<'_> {
             return None;
         };
         Some(format!("{}: {why}", self.title()))
+    }
+
+    /// Why nothing is begun with those of the Secret; none: it can be, or the spec refers to no Secret.
+    pub fn problem(&self, own: Option<&Result<OwnAuthorities, InputsProblem>>) -> Option<(Reason, String)> {
+        match own? {
+            Err(problem) => Some((problem.reason, problem.message.clone())),
+            Ok(own) => {
+                let message = own.iter().find_map(|(subject, authority)| self.refusal(*subject, authority))?;
+                Some((Reason::InvalidAuthority, message))
+            }
+        }
+    }
+
+    /// Why this one is not rotated by the annotation, and what to do instead.
+    pub fn not_asked(&self, own: Option<&Result<OwnAuthorities, InputsProblem>>, subject: Subject) -> Option<String> {
+        if let Some(field) = self.external_etcd.filter(|_| self.is_foreign(subject)) {
+            return Some(format!(
+                "etcd is external, and so is its authority: put the new one into the Secret of {field}, and remove the annotation"
+            ));
+        }
+        brings(own, subject).then(|| {
+            let advice = self.advice(subject);
+            format!("it is yours, and none is made in its place: {advice}, and remove the annotation")
+        })
     }
 
     /// What is to be done next about those of the Secret.
@@ -136,7 +160,7 @@ impl Standard<'_> {
     }
 
     fn is_foreign(&self, subject: Subject) -> bool {
-        subject == Subject::EtcdCa && self.has_external_etcd
+        subject == Subject::EtcdCa && self.external_etcd.is_some()
     }
 }
 

@@ -83,10 +83,10 @@ mod tests {
     }
 
     fn run(token: i64, part: &str, digest: &str, status: &str) -> PlaybookRun {
-        of(token, &format!("karmada: {{part: {part}, digests: {{h: {digest}}}}}"), status)
+        with_parts(token, &format!("karmada: {{part: {part}, digests: {{h: {digest}}}}}"), status)
     }
 
-    fn of(token: i64, parts: &str, status: &str) -> PlaybookRun {
+    fn with_parts(token: i64, parts: &str, status: &str) -> PlaybookRun {
         let yaml = format!(
             "{{apiVersion: clusterwright.dev/v1alpha1, kind: PlaybookRun, metadata: {{name: r{token}, creationTimestamp: '2026-01-01T00:00:0{token}Z', annotations: {{clusterwright.dev/machines: '{{\"h\": {{\"uid\": \"m-uid\"}}}}'}}}}, spec: {{clusterName: k1, clusterKind: KarmadaDeployment, intent: Configure, steps: [prepare, karmada-service], hosts: [h], {parts}}}, status: {{token: {token}, finishedAt: '2026-01-01T00:01:0{token}Z', startedAt: '2026-01-01T00:00:30Z', {status}}}}}"
         );
@@ -118,9 +118,9 @@ mod tests {
     #[test]
     fn of_several_parts_those_are_there_that_worked_before_one_did_not() {
         let several = "karmadaParts: [{part: webhook, digests: {h: 1.18.2-b}}, {part: search, digests: {h: 1.18.2-c}}, {part: scheduler, digests: {h: 1.18.2-d}}]";
-        assert_eq!(parts(&[of(4, several, DONE)]), "scheduler 1.18.2-d, search 1.18.2-c, webhook 1.18.2-b");
+        assert_eq!(parts(&[with_parts(4, several, DONE)]), "scheduler 1.18.2-d, search 1.18.2-c, webhook 1.18.2-b");
         let failed = "phase: Failed, hosts: [{name: h, ok: 1, failed: 1, brought: {webhook: 1.18.2-b}, failure: {step: karmada-service, task: t, reason: X, message: m}}], steps: [{name: prepare, phase: Succeeded}, {name: karmada-service, phase: Failed}]";
-        let run = of(4, several, failed);
+        let run = with_parts(4, several, failed);
         assert_eq!(parts(std::slice::from_ref(&run)), "search 1.18.1-a, webhook 1.18.2-b");
         let is = |part: &str| (has_brought(&run, part, "h"), never_came_to(&run, part, "h"));
         let found = ["webhook", "search", "scheduler", "descheduler"].map(is);
@@ -129,8 +129,8 @@ mod tests {
         assert_eq!((digest_in(&run, "search", ("h", "other")), digest_in(&run, "etcd", ("h", "m-uid"))), (None, None));
         // What it says of another digest is no proof.
         let other = failed.replace("webhook: 1.18.2-b", "webhook: 1.18.2-a");
-        assert!(!has_brought(&of(4, several, &other), "webhook", "h"));
-        let running = of(4, several, "phase: Running, hosts: [{name: h, brought: {webhook: 1.18.2-b}}]");
+        assert!(!has_brought(&with_parts(4, several, &other), "webhook", "h"));
+        let running = with_parts(4, several, "phase: Running, hosts: [{name: h, brought: {webhook: 1.18.2-b}}]");
         assert!(!has_brought(&running, "webhook", "h") && !never_came_to(&running, "scheduler", "h"));
     }
 }

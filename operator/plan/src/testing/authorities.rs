@@ -8,7 +8,7 @@ use crds::{Machine, ObjectExt, PlaybookRun};
 use super::world::World;
 use crate::encryption::{Scheme, Succession};
 use crate::lifecycle::is_provisioned;
-use crate::rotation::{Authorities, Move, Ring, Stage, Subject};
+use crate::rotation::{Act, Authorities, Move, Ring, Stage, Subject};
 use crate::settings::authorities::of_role;
 use crate::settings::digest;
 
@@ -40,8 +40,15 @@ pub fn made_with(wanted: &Scheme, given: &BTreeMap<Subject, String>) -> Authorit
     Authorities { rings: rings.collect(), rotated: BTreeMap::new(), encryption }
 }
 
-/// Has the owner's one follow, as the operator does in the Secret.
-pub fn take(authorities: &mut Authorities, subject: Subject, fingerprint: String) {
+/// Does this, as the operator does in the Secret. `wanted`: of encryption.
+pub fn execute(authorities: &mut Authorities, act: Act, wanted: &Scheme) {
+    match act {
+        Act::Move { subject, next } => rotate(authorities, subject, next, wanted),
+        Act::Take { subject, fingerprint } => take(authorities, subject, fingerprint),
+    }
+}
+
+fn take(authorities: &mut Authorities, subject: Subject, fingerprint: String) {
     let ring = authorities.rings.get_mut(&subject).unwrap();
     if ring.stage == Stage::Settled {
         ring.stage = Stage::Trust;
@@ -49,8 +56,7 @@ pub fn take(authorities: &mut Authorities, subject: Subject, fingerprint: String
     }
 }
 
-/// Makes a move, as the operator does in the Secret.
-pub fn rotate(authorities: &mut Authorities, subject: Subject, next: Move, wanted: &Scheme) {
+fn rotate(authorities: &mut Authorities, subject: Subject, next: Move, wanted: &Scheme) {
     let ring = authorities.rings.get_mut(&subject).unwrap();
     let encryption = &mut authorities.encryption;
     if ring.stage != next.from() {

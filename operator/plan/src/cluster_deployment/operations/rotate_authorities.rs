@@ -1,7 +1,6 @@
 //! Rotates an authority of the cluster, or one of its keys, when a person asks for it. What machines are to have
 //! in each stage is brought to them as any other setting; here it is decided when the next stage begins.
 
-use crds::cluster_deployment::EtcdTopology;
 use crds::conditions::Statement;
 use crds::names::{annotation, condition};
 use crds::step::Effect;
@@ -23,7 +22,7 @@ use crate::message::cut;
 use crate::rotation::asking::{Asked, Asking};
 use crate::rotation::own::Wish;
 use crate::rotation::request::Request;
-use crate::rotation::{Move, Ring, Stage, Subject, doing, refused_afterwards};
+use crate::rotation::{Act, Move, Ring, Stage, Subject, doing, refused_afterwards};
 
 pub(super) fn propose(state: &ClusterState<'_>, round: &Round) -> Proposal {
     if state.installed.is_none() {
@@ -119,7 +118,8 @@ fn make(state: &ClusterState<'_>, subject: Subject, next: Move, what: &str) -> P
     if let Some(why) = why_not_now(state, subject) {
         return stated(false, Reason::RotatingAuthorities, format!("{title}: {why}"));
     }
-    stated(false, Reason::RotatingAuthorities, format!("{title}: {what}")).and(Action::Rotate { subject, next })
+    stated(false, Reason::RotatingAuthorities, format!("{title}: {what}"))
+        .and(Action::Rotate(Act::Move { subject, next }))
 }
 
 /// Whether an edit of `spec.encryption` was prepared that is not wanted any more. Nothing is encrypted so yet.
@@ -146,12 +146,12 @@ fn settled(state: &ClusterState<'_>, round: &Round) -> Proposal {
     let wish = own_authorities::wish(state);
     if let Wish::Rotate(subject, fingerprint) = wish {
         let title = format!("{} {}", title(state, subject), own_authorities::towards(state));
-        return begin(state, round, subject, &title, Action::TakeAuthority { subject, fingerprint });
+        return begin(state, round, subject, &title, Action::Rotate(Act::Take { subject, fingerprint }));
     }
     match (asked(state), wish) {
         (Asked::For(request), _) => {
             let Request { subject, number } = request;
-            let action = Action::Rotate { subject, next: Move::Begin(number) };
+            let action = Action::Rotate(Act::Move { subject, next: Move::Begin(number) });
             begin(state, round, subject, &title(state, subject), action)
         }
         (Asked::Refused(message), _) => stated(false, Reason::RotationRefused, message),
@@ -171,21 +171,10 @@ fn asked(state: &ClusterState<'_>) -> Asked {
         metadata: &state.deployment.metadata,
         subjects: &Subject::ALL,
         rotated: &state.observed.authorities.rotated,
-        refusal: &|subject| refusal(state, subject),
+        refusal: &|subject| own_authorities::not_asked(state, subject),
         command: &|value| state.annotate(annotation::ROTATE, value),
     };
     asking.asked()
-}
-
-/// Why it is not rotated by the annotation, and what to do.
-fn refusal(state: &ClusterState<'_>, subject: Subject) -> Option<String> {
-    if subject == Subject::EtcdCa && state.deployment.spec.etcd.topology == EtcdTopology::External {
-        let what = "etcd is external, and so is its authority: put the new one into the Secret of etcd.secretRef, and remove the annotation";
-        return Some(what.to_owned());
-    }
-    let advice = || own_authorities::advice(state, subject);
-    own_authorities::brings(state, subject)
-        .then(|| format!("it is yours, and none is made in its place: {}, and remove the annotation", advice()))
 }
 
 /// The spec wants something else encrypted, or by something else, than the cluster has.
@@ -204,7 +193,7 @@ fn edited(state: &ClusterState<'_>, round: &Round) -> Option<Proposal> {
         return Some(stated(false, Reason::RotationRefused, message));
     }
     let title = format!("change of encryption to {wanted}");
-    let action = Action::Rotate { subject: Subject::EncryptionKey, next: Move::Adopt };
+    let action = Action::Rotate(Act::Move { subject: Subject::EncryptionKey, next: Move::Adopt });
     Some(begin(state, round, Subject::EncryptionKey, &title, action))
 }
 

@@ -25,8 +25,8 @@ use crate::encryption::Scheme;
 use crate::inputs::InputsProblem;
 use crate::key_transfer::KeysSeen;
 use crate::rotation::own::OwnAuthorities;
-use crate::rotation::{Authorities, Ring, Subject};
-use crate::testing::authorities::{made_with, rotate, take};
+use crate::rotation::{Act, Authorities, Ring, Subject};
+use crate::testing::authorities;
 
 /// Kind, namespace and name.
 pub type Key = (String, String, String);
@@ -199,7 +199,7 @@ impl World {
 
     fn make_keys(&mut self, given: &BTreeMap<Subject, String>) {
         self.keys = true;
-        self.authorities = made_with(&Scheme::default(), given);
+        self.authorities = authorities::made_with(&Scheme::default(), given);
     }
 
     pub fn facts(&self) -> HostFacts {
@@ -321,13 +321,12 @@ impl World {
                 assert!(self.object.spec.restore_from.is_none(), "it has keys of a backup, or none");
                 self.make_keys(given);
             }
-            Action::Rotate { subject, next } => {
-                self.log.push(format!("{next:?} {}", subject.name()));
-                rotate(&mut self.authorities, *subject, *next, &Scheme::default());
-            }
-            Action::TakeAuthority { subject, fingerprint } => {
-                self.log.push(format!("take {fingerprint} for {}", subject.name()));
-                take(&mut self.authorities, *subject, fingerprint.clone());
+            Action::Rotate(act) => {
+                self.log.push(match act {
+                    Act::Move { subject, next } => format!("{next:?} {}", subject.name()),
+                    Act::Take { subject, fingerprint } => format!("take {fingerprint} for {}", subject.name()),
+                });
+                authorities::execute(&mut self.authorities, act.clone(), &Scheme::default());
             }
             Action::FetchKeys(transfer) => {
                 self.log.push("fetch keys".to_owned());

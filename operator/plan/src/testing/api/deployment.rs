@@ -30,13 +30,10 @@ impl World {
                     (cluster.pki, cluster.authorities) = (true, authorities::made_with(&wanted, &given));
                 }
             }
-            Action::Rotate { subject, next } => {
+            Action::Rotate(act) => {
                 let cluster = self.cluster_mut(name);
                 let wanted = Scheme::wanted(cluster.deployment.spec.encryption.as_ref());
-                authorities::rotate(&mut cluster.authorities, subject, next, &wanted);
-            }
-            Action::TakeAuthority { subject, fingerprint } => {
-                authorities::take(&mut self.cluster_mut(name).authorities, subject, fingerprint);
+                authorities::execute(&mut cluster.authorities, act, &wanted);
             }
             Action::FetchKeys(transfer) => self.restoring.jobs.push(transfer.job),
             Action::TakeKeys => {
