@@ -94,8 +94,8 @@ def unit_body(params: dict) -> str:
 [Unit]
 Description=Karmada control plane: {params["name"]}
 Wants=network-online.target
-After=network-online.target
-# It waits for what it needs, as long as it takes.
+# It waits for what it needs, as long as it takes. When a machine goes down, etcd is the last.
+After=network-online.target etcd.service
 StartLimitIntervalSec=0
 
 [Service]

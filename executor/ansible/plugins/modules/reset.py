@@ -65,6 +65,9 @@ def stop_services() -> None:
     if "kubelet.service" in present:
         attempt("systemctl", "stop", "kubelet.service", timeout=60)
     kill_processes(processes.CONTAINERS)
+    # An API server whose etcd is gone, here or on other machines, waits for it when it is asked to end.
+    for unit in karmada.units():
+        attempt("systemctl", "kill", "--signal=KILL", unit, timeout=60)
     if present:
         attempt("systemctl", "disable", "--now", *present, timeout=120)
 
