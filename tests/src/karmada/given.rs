@@ -47,9 +47,19 @@ impl Given {
         Ok(path)
     }
 
+    /// Upstream's command line of [`VERSION`], where it is given as well.
+    pub fn karmadactl(&self) -> Option<PathBuf> {
+        Some(self.directory.join(VERSION).join("bin").join("karmadactl")).filter(|path| path.is_file())
+    }
+
+    /// The archive of a release's definitions.
+    pub fn definitions_archive(&self, version: &str) -> PathBuf {
+        self.directory.join(version).join("crds.tar.gz")
+    }
+
     /// The definitions of a release in one file, as a bundle has them.
     pub fn definitions(&self, version: &str) -> Result<String> {
-        let path = self.directory.join(version).join("crds.tar.gz");
+        let path = self.definitions_archive(version);
         let file = std::fs::File::open(&path).with_context(|| format!("failed to open {}", path.display()))?;
         let mut archive = tar::Archive::new(flate2::read::GzDecoder::new(file));
         let mut documents = Vec::new();

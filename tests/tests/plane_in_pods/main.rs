@@ -4,6 +4,7 @@
 
 mod host;
 mod members;
+mod reference;
 
 use std::time::{Duration, Instant};
 
@@ -83,18 +84,19 @@ struct Story<'a> {
 
 impl Story<'_> {
     async fn play(&mut self) -> Result<()> {
-        self.begins().await?;
+        let install = self.begins().await?;
         self.has_all_that_it_may_have().await?;
         self.runs_pods_of_a_push_member().await?;
         self.runs_pods_of_a_pull_member().await?;
         self.has_several_pods_of_a_component().await?;
         self.is_put_back().await?;
         self.names_an_image_that_is_not_there().await?;
-        self.leaves_nothing().await
+        self.leaves_nothing().await?;
+        self.is_compared(install).await
     }
 
-    /// With its images there already, as its time says nothing of a network otherwise.
-    async fn begins(&self) -> Result<()> {
+    /// With its images there already, as its time says nothing of a network otherwise. How long it takes.
+    async fn begins(&self) -> Result<Duration> {
         self.host.pull(&self.programs.of_host()).await?;
         self.scenario.say("the host has the images");
         self.apply_until_ready("it").await
@@ -114,12 +116,13 @@ impl Story<'_> {
     }
 
     /// Applies it, and says how long it takes.
-    async fn apply_until_ready(&self, what: &str) -> Result<()> {
+    async fn apply_until_ready(&self, what: &str) -> Result<Duration> {
         let begun = Instant::now();
         self.apply().await?;
         self.ready().await?;
-        self.scenario.say(&format!("{what} is Ready {:.1} s after it was applied", begun.elapsed().as_secs_f32()));
-        Ok(())
+        let took = begun.elapsed();
+        self.scenario.say(&format!("{what} is Ready {:.1} s after it was applied", took.as_secs_f32()));
+        Ok(took)
     }
 
     async fn has_several_pods_of_a_component(&mut self) -> Result<()> {
@@ -186,6 +189,19 @@ impl Story<'_> {
         host::has_nothing_left(&self.member.client).await?;
         let after = (self.member.runs(members::OF_PUSH).await?, self.member.runs(members::OF_PULL).await?);
         ensure!(before == after, "{before:?} became {after:?}");
+        Ok(())
+    }
+
+    /// With upstream's installer, on the host that is free of it again.
+    async fn is_compared(&self, install: Duration) -> Result<()> {
+        self.scenario.say(&match reference::init(self.scenario, self.programs, &self.host).await? {
+            None => "not compared with karmadactl init: karmadactl is not given".to_owned(),
+            Some(reference) => format!(
+                "karmadactl init takes {:.1} s; ratio {:.2}",
+                reference.as_secs_f32(),
+                install.as_secs_f32() / reference.as_secs_f32()
+            ),
+        });
         Ok(())
     }
 

@@ -129,6 +129,11 @@ impl Component {
         self.is_of_karmada() && !matches!(self, Scheduler | Estimator)
     }
 
+    /// Whether clients hold watches of it open: itself, or behind the plane's API server.
+    pub(super) const fn serves_api(self) -> bool {
+        matches!(self, ApiServer | AggregatedApiServer | Search | MetricsAdapter)
+    }
+
     /// The component of this name.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::every().find(|component| component.name() == name)

@@ -15,6 +15,10 @@ use super::token_restart::restarted_at;
 /// The user of all programs, which no image has a name for.
 const USER: i64 = 65532;
 
+/// What a program that serves an API has to answer what it was asked, in seconds. Watches that are open end no sooner:
+/// it waits for them until it is killed.
+const TO_ANSWER: i64 = 10;
+
 /// How a container is asked whether it works.
 pub(super) struct Probe {
     pub ready: &'static str,
@@ -59,6 +63,9 @@ pub(super) fn template(
     });
     if let Some(class) = &pod.priority_class_name {
         template["spec"]["priorityClassName"] = json!(class);
+    }
+    if component.serves_api() {
+        template["spec"]["terminationGracePeriodSeconds"] = json!(TO_ANSWER);
     }
     template
 }

@@ -232,3 +232,18 @@ fn every_pod_is_as_the_restricted_standard_has_it() {
         assert!(ports.iter().all(|port| port["containerPort"].as_i64() > Some(1023)), "{name}");
     }
 }
+
+#[test]
+fn what_serves_an_api_is_not_waited_for_until_the_last_watch_ends() {
+    let world = settled("descheduler: {}, search: {}, metricsAdapter: {}");
+    let mut brief = Vec::new();
+    for component in Component::ALL {
+        let (place, kind, name) = workload(component);
+        let pod = &world.find(place, kind, &name).unwrap()["spec"]["template"]["spec"];
+        if let Some(seconds) = pod["terminationGracePeriodSeconds"].as_i64() {
+            assert_eq!(seconds, 10, "{name}");
+            brief.push(component.name());
+        }
+    }
+    assert_eq!(brief, ["kube-apiserver", "karmada-aggregated-apiserver", "karmada-search", "karmada-metrics-adapter"]);
+}
