@@ -1,6 +1,5 @@
 //! The same by upstream's own installer, on the same host with the same images: `karmadactl init`, where it is given.
 
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
@@ -16,7 +15,7 @@ use super::host::HostCluster;
 const NAMESPACE: &str = "reference";
 const READY: Duration = Duration::from_secs(300);
 
-/// How long it takes until all of it is there; none where it is not given. It is taken down again.
+/// How long it takes until all of it is there; none where it is not given. It stays: the host is not needed any more.
 pub async fn init(scenario: &Scenario, programs: &InPods, host: &HostCluster<'_>) -> Result<Option<Duration>> {
     let given = Given::from_env()?;
     let Some(karmadactl) = given.karmadactl() else { return Ok(None) };
@@ -25,6 +24,8 @@ pub async fn init(scenario: &Scenario, programs: &InPods, host: &HostCluster<'_>
     std::fs::write(&kubeconfig, scenario.kubeconfig("host").await?)?;
     let address = host.machine.address().to_string();
     let mut arguments = vec![
+        format!("--kubeconfig={}", kubeconfig.display()),
+        format!("--namespace={NAMESPACE}"),
         format!("--karmada-data={}", folder.path().display()),
         format!("--karmada-pki={}", folder.path().join("pki").display()),
         format!("--crds={}", given.definitions_archive(VERSION).display()),
@@ -36,10 +37,11 @@ pub async fn init(scenario: &Scenario, programs: &InPods, host: &HostCluster<'_>
     ];
     arguments.extend(images(programs));
     let begun = Instant::now();
-    run(&karmadactl, "init", &kubeconfig, &arguments).await?;
-    let took = begun.elapsed();
-    run(&karmadactl, "deinit", &kubeconfig, &["--force".to_owned()]).await?;
-    Ok(Some(took))
+    let ran = Command::new(karmadactl).arg("init").args(&arguments).kill_on_drop(true).output();
+    let output = tokio::time::timeout(READY, ran).await.context("karmadactl init does not end")??;
+    let said = [output.stdout, output.stderr].concat();
+    ensure!(output.status.success(), "karmadactl init: {}", String::from_utf8_lossy(&said));
+    Ok(Some(begun.elapsed()))
 }
 
 /// Each component's image, as the plane beside it has them.
@@ -51,19 +53,4 @@ fn images(programs: &InPods) -> impl Iterator<Item = String> {
         .map(|(flag, image)| format!("--karmada-{flag}-image={registry}/kubernetes/{image}:v{KUBERNETES}"));
     let of_etcd = format!("--etcd-image={registry}/kubernetes/etcd:{etcd}");
     of_karmada.into_iter().chain(of_kubernetes).chain([of_etcd])
-}
-
-async fn run(program: &Path, verb: &str, kubeconfig: &Path, arguments: &[String]) -> Result<()> {
-    let ran = Command::new(program)
-        .arg(verb)
-        .arg(format!("--kubeconfig={}", kubeconfig.display()))
-        .arg(format!("--namespace={NAMESPACE}"))
-        .args(arguments)
-        .kill_on_drop(true)
-        .output();
-    let output =
-        tokio::time::timeout(READY, ran).await.with_context(|| format!("karmadactl {verb} does not end"))??;
-    let said = [output.stdout, output.stderr].concat();
-    ensure!(output.status.success(), "karmadactl {verb}: {}", String::from_utf8_lossy(&said));
-    Ok(())
 }
