@@ -155,6 +155,9 @@ pub mod annotation {
     /// On what belongs to one version of a Karmada control plane, its workloads and CustomResourceDefinitions: that
     /// version, without `v`.
     pub const VERSION: &str = "clusterwright.dev/version";
+    /// On the StatefulSet of a plane's etcd, once it has begun: how many members it has, counting one that leaves until
+    /// its volume is gone, and not one that has no vote yet.
+    pub const ETCD_MEMBERS: &str = "clusterwright.dev/etcd-members";
     /// On Pods of a Karmada control plane: when they were restarted for members' tokens (RFC 3339).
     pub const RESTARTED_AT: &str = "clusterwright.dev/restarted-at";
     /// On a Secret of a Karmada control plane with a member's credentials: when they were changed last (RFC 3339).

@@ -550,6 +550,9 @@ reasons! {
     EtcdRestoreUnclear Warning []
         "Data that is neither that from before a restore nor the restored one is in etcd's directory."
         "Look what it is, and move it away; the message names the directories.";
+    EtcdScalingBlocked Warning [READY UP_TO_DATE]
+        "Members of a Karmada control plane's etcd are to be added or removed, and that does not go on."
+        "Do what the message says; the members that there are go on meanwhile.";
     EtcdSplit Warning []
         "Members of etcd are of different clusters."
         "Wipe the one that does not belong; the message names them.";
@@ -1404,6 +1407,9 @@ reasons! {
         "Make a new machine-id before a cluster uses both.";
     ScalingDown Progressing [CONTROL_PLANE_READY ETCD_READY READY WORKERS_READY]
         "Machines are being removed."
+        "";
+    ScalingEtcd Progressing [READY UP_TO_DATE]
+        "Members of a Karmada control plane's etcd are being added or removed, one after the other."
         "";
     ScalingUp Progressing [CONTROL_PLANE_READY ETCD_READY READY WORKERS_READY]
         "Machines are being added."

@@ -7,6 +7,7 @@ use crds::KarmadaDeployment;
 
 use super::component::Component;
 use super::endpoint::service_names;
+use super::etcd::MOST_MEMBERS;
 use super::names::{PLANE_NAMESPACE, api_server_service, component_name, etcd_peers, full_host_name, host_name};
 use super::observed::HostFacts;
 use crate::rotation::Subject;
@@ -39,8 +40,8 @@ pub struct LeafWanted {
 pub(super) fn in_pods(object: &KarmadaDeployment, facts: &HostFacts) -> Vec<LeafWanted> {
     let spec = &object.spec;
     let mut leaves = vec![server("apiserver", Subject::Ca, "kube-apiserver", api_server_names(object, facts))];
-    if let Some(local) = spec.etcd.local() {
-        let names = etcd_names(object, local.replicas);
+    if spec.etcd.external.is_none() {
+        let names = etcd_names(object);
         leaves.push(server("etcd-server", Subject::EtcdCa, "etcd", names.clone()));
         leaves.push(server("etcd-peer", Subject::EtcdCa, "etcd", names));
     }
@@ -157,9 +158,10 @@ pub(super) fn first_address(subnet: &str) -> Option<String> {
     Some(Ipv4Addr::from((u32::from(address) & mask) + 1).to_string())
 }
 
-fn etcd_names(object: &KarmadaDeployment, replicas: i32) -> Vec<String> {
+/// Of all members that there may ever be: a certificate that is made anew would roll those that there are.
+fn etcd_names(object: &KarmadaDeployment) -> Vec<String> {
     let service = component_name(object, Component::Etcd);
-    let members = (0..replicas).map(|ordinal| etcd_member_name(object, ordinal));
+    let members = (0..MOST_MEMBERS).map(|ordinal| etcd_member_name(object, ordinal));
     members.chain([host_name(object, &service), full_host_name(object, &service)]).collect()
 }
 

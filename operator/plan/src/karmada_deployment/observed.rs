@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use super::component::Component;
 use super::contact::Contact;
+use super::etcd::EtcdSeen;
 use super::host_seen::HostSeen;
 use super::material::Material;
 use super::members;
@@ -76,12 +77,14 @@ pub struct HostFacts {
     pub versions: BTreeMap<Component, String>,
     /// The machines of a plane on machines.
     pub seats: Seats,
+    /// What is seen of an etcd in Pods.
+    pub etcd: EtcdSeen,
 }
 
 impl HostFacts {
     /// Those of a plane on machines.
     pub fn of_machines(seats: Seats) -> Self {
-        Self { service: None, versions: seats.versions.clone(), seats }
+        Self { versions: seats.versions.clone(), seats, ..Self::default() }
     }
 }
 

@@ -270,7 +270,6 @@ fn what_cannot_be_changed_is_not() {
     edit_refused("", EXTERNAL, "etcd.external cannot be added");
     edit_refused(EXTERNAL, "", "etcd.external cannot be added");
     edit_refused(EXTERNAL, &EXTERNAL.replace("10.0.0.5", "10.0.0.6"), "etcd.external cannot be added");
-    edit_refused("", "etcd: {local: {replicas: 3}}", "members are neither added nor removed");
     edit_refused("", "etcd: {local: {storage: {size: 9Gi}}}", "etcd.local.storage cannot be changed");
     edit_refused("", "apiServer: {serviceSubnet: 10.32.0.0/16}", "serviceSubnet cannot be changed");
     let minor = ("version: 1.17.5", "");
@@ -279,6 +278,8 @@ fn what_cannot_be_changed_is_not() {
         ("", "version: 1.17.5"),
         ("", "version: 1.18.3"),
         ("", "etcd: {local: {replicas: 1}}"),
+        ("", "etcd: {local: {replicas: 5}}"),
+        ("etcd: {local: {replicas: 3}}", ""),
         ("search: {}", ""),
     ] {
         assert_eq!(wrong(&object(after), Some(&object(before))), Vec::<String>::new(), "{after}");

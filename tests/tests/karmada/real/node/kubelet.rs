@@ -16,7 +16,7 @@ use tokio::net::TcpStream;
 use super::super::container::{Container, Start};
 use super::super::services::{Endpoint, Services};
 use super::super::status::{Process, status};
-use super::super::volumes::volumes;
+use super::super::volumes::{variables, volumes};
 use super::Node;
 
 /// How long a program that has ended is left alone.
@@ -117,6 +117,7 @@ impl Kubelet {
             address,
             hosts,
             environment: &self.environment,
+            variables: variables(&self.client, pod).await?,
         })?;
         let before = self.running.remove(&name).map(|before| before.process);
         let again = |before: Process| Process { restarts: before.restarts + 1, has_ended: false, ..before };
