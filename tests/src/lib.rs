@@ -30,6 +30,7 @@ pub mod scenario;
 pub mod spare_host;
 pub mod upgrades;
 pub mod upstream;
+pub mod usage;
 pub mod variables;
 pub mod volume;
 pub mod workload;
