@@ -13,6 +13,7 @@ pub mod external_etcd;
 pub mod faults;
 pub mod helm;
 pub mod karmada;
+pub mod karmada_bench;
 pub mod lifecycle;
 pub mod object_storage;
 pub mod objects;
