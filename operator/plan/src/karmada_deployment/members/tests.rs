@@ -161,6 +161,20 @@ fn no_more_begin_at_once_than_may() {
 }
 
 #[test]
+fn those_that_wait_for_karmada_alone_take_no_place_of_others() {
+    for mode in ["push", "pull"] {
+        let names = ["a", "b", "c", "d", "e", "f", "g"];
+        let mut world = World::new(None, &names);
+        for name in names {
+            world.name(name, mode);
+        }
+        world.away.extend(names[..5].iter().map(|name| (*name).to_owned()));
+        world.rest();
+        assert_eq!((world.phase("e"), world.phase("g")), (Some(Phase::Joining), Some(Phase::Joined)), "{mode}");
+    }
+}
+
+#[test]
 fn what_others_have_is_named_and_left_alone() {
     let check = |change: fn(&mut World), name: &str, reason: &str| {
         let mut world = World::new(None, &["a", "b"]);

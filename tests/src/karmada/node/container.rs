@@ -10,10 +10,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 
 use anyhow::{Context, Result, ensure};
-use e2e::karmada::given::Given;
 use k8s_openapi::api::core::v1::{Pod, PodSecurityContext, PodSpec};
 use kube::ResourceExt;
 
+use super::super::given::Given;
 use super::volumes::Volume;
 
 /// The only container of a Pod.
@@ -76,6 +76,11 @@ impl Container {
         resolve(root, start.hosts)?;
         let child = command.spawn().with_context(|| format!("failed to start {name} by chroot, as root"))?;
         Ok(Self { root: root.clone(), child })
+    }
+
+    /// Its process: who starts it becomes it.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
     }
 
     /// Lets names lead elsewhere.
