@@ -2,6 +2,7 @@
 //! where one of them does not answer; and deleted again.
 
 mod estimators;
+mod hosts;
 mod machines;
 mod members;
 mod restore;

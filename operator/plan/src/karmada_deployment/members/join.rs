@@ -12,7 +12,7 @@ use super::leaf::Leaf;
 use super::manifest::{Stage, Wanted};
 use super::observed::PlaneSeen;
 use super::target::Wish;
-use super::{arrival, cluster, estimator_state, pull, taints, taken};
+use super::{arrival, cluster, estimator_state, host_reading, pull, taints, taken};
 use crate::addon::Problem;
 use crate::cluster_addon::State;
 use crate::cluster_addon::health::{Health, health};
@@ -179,6 +179,10 @@ fn joined(context: &Context<'_>) -> Outcome {
             target.sync_mode
         );
         return context.outcome(Phase::Joined, Reason::SyncModeKept, message);
+    }
+    if let Some(problem) = host_reading::may_be_taken(context) {
+        let message = format!("Karmada reaches it, and {}", problem.message);
+        return context.outcome(Phase::Joined, problem.reason, message);
     }
     context.outcome(Phase::Joined, Reason::AllReady, "Karmada reaches it")
 }
