@@ -28,6 +28,7 @@ mod summary;
 mod taints;
 mod taken;
 mod target;
+mod unreachable;
 mod wanted;
 
 use crds::Reason;

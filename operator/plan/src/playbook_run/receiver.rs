@@ -1,5 +1,5 @@
-//! The Secret that takes what a run reads of secrets on its machines: it is there for nothing else, its name follows from
-//! the run's, and it goes with the run. What is read is in no status and in no log.
+//! The Secret that takes what a run reads of secrets on its machines: it is there for nothing else, its name follows
+//! from the run's, and it goes with the run. What is read is in no status and in no log.
 
 use crds::PlaybookRun;
 use crds::names::read_kubeconfigs_secret;

@@ -15,11 +15,9 @@ use super::super::material::Files;
 use super::action::Act;
 use super::cluster::impersonator_secret;
 use super::estimator::on_host;
-use super::host_reading::{advice, reading};
 use super::observed::{Basis, Facts, Member, MemberSeen, Observed, PlaneSeen};
 use super::target::{Target, Wish, has_begun};
 use crate::addon::Problem;
-use crate::message::quote;
 
 /// One member, and all that is known of it.
 pub(super) struct Context<'a> {
@@ -125,22 +123,6 @@ impl<'a> Context<'a> {
         let value: Vec<String> = others.chain([own.clone()]).collect();
         let target = commands::Target::KarmadaDeployment;
         commands::annotate(target, &object.metadata, annotation::FORCE_REMOVE, value.join(","))
-    }
-
-    /// Why it does not answer.
-    pub fn unreachable(&self) -> Problem {
-        let reading = reading(self).problem;
-        if let Some(problem) = self.member.and_then(|member| member.kubeconfig.clone()) {
-            return reading.unwrap_or(problem);
-        }
-        let why = match self.member.map(|member| &member.contact) {
-            Some(Contact::Lost(why)) => format!(": {}", quote(why.clone())),
-            _ => String::new(),
-        };
-        let others = advice(self).into_iter().chain(reading.map(|problem| problem.message));
-        let others: String = others.map(|one| format!("; {one}")).collect();
-        let message = format!("its API does not answer the operator{why}{others}");
-        Problem { reason: Reason::MemberUnreachable, message }
     }
 }
 
