@@ -14,6 +14,7 @@ use super::context::{Context, Outcome};
 use super::leaf::Leaf;
 use super::observed::{PlaneSeen, is_of};
 use super::push::IMPERSONATOR;
+use super::unreachable::unreachable;
 use crate::message::count;
 
 const RBAC: &str = "rbac.authorization.k8s.io";
@@ -122,7 +123,7 @@ fn away(context: &Context<'_>) -> Outcome {
         outcome.is_gone = true;
         return outcome;
     }
-    let why = context.unreachable();
+    let why = unreachable(context);
     let message = format!(
         "{}; what the join made there is removed when it answers; to leave it there, {}",
         why.message,

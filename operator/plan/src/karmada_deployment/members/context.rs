@@ -18,7 +18,6 @@ use super::estimator::on_host;
 use super::observed::{Basis, Facts, Member, MemberSeen, Observed, PlaneSeen};
 use super::target::{Target, Wish, has_begun};
 use crate::addon::Problem;
-use crate::message::quote;
 
 /// One member, and all that is known of it.
 pub(super) struct Context<'a> {
@@ -124,19 +123,6 @@ impl<'a> Context<'a> {
         let value: Vec<String> = others.chain([own.clone()]).collect();
         let target = commands::Target::KarmadaDeployment;
         commands::annotate(target, &object.metadata, annotation::FORCE_REMOVE, value.join(","))
-    }
-
-    /// Why it does not answer.
-    pub fn unreachable(&self) -> Problem {
-        if let Some(problem) = self.member.and_then(|member| member.kubeconfig.clone()) {
-            return problem;
-        }
-        let why = match self.member.map(|member| &member.contact) {
-            Some(Contact::Lost(why)) => format!(": {}", quote(why.clone())),
-            _ => String::new(),
-        };
-        let message = format!("its API does not answer the operator{why}");
-        Problem { reason: Reason::MemberUnreachable, message }
     }
 }
 

@@ -11,6 +11,7 @@ use super::super::contact::Contact;
 use super::super::host_seen::HostSeen;
 use super::super::material::{Files, Material};
 use super::super::names::{is_made_for, is_taken_over};
+use super::host_access::HostAccess;
 use super::leaf::Certificates;
 use super::target::Target;
 use crate::addon::Problem;
@@ -149,10 +150,13 @@ pub struct Member {
     /// As `roster()` has it, from what was seen at the same time.
     pub target: Target,
     /// What was seen in it. A client is made from the kubeconfig of `target.reached_by`: of a Cluster that of
-    /// `spec.kubeconfigRef`.
+    /// `spec.kubeconfigRef`, of a Host that of the Secret `member_kubeconfig_secret`.
     pub contact: Contact<MemberSeen>,
     /// Why there is nothing to reach it with: the Cluster or the Secret is not there, or the kubeconfig is refused.
     pub kubeconfig: Option<Problem>,
+    /// What there is of a kubeconfig that is read on a Host, where it is, or was, reached by one; `None`: nobody has
+    /// looked.
+    pub host_access: Option<HostAccess>,
     /// How each object of `wanted()` is whose place is the plane, in their order, as a dry run says.
     pub in_plane: Vec<State>,
     /// How each object of `wanted()` is whose place is the host, in their order, as a dry run says; `None`: the host

@@ -86,9 +86,13 @@ pub(super) fn look_again(context: &Context<'_>, outcome: &Outcome, has_failed: b
     Next::after_seconds(match () {
         () if has_failed && !has_failed_before => RETRY_SECONDS,
         // Nobody says when a Secret beside the object has changed.
-        () if outcome.acts.iter().any(|act| matches!(act, Act::IssueCertificate(..))) && !has_failed => GO_ON_SECONDS,
+        () if outcome.acts.iter().any(changes_secret) && !has_failed => GO_ON_SECONDS,
         () if has_failed || outcome.is_joined || waits || is_slow => RESYNC_SECONDS,
         () if !outcome.acts.is_empty() => GO_ON_SECONDS,
         () => LOOK_AGAIN_SECONDS,
     })
+}
+
+fn changes_secret(act: &Act) -> bool {
+    matches!(act, Act::IssueCertificate(..) | Act::KeepKubeconfig { .. } | Act::DeleteKubeconfig)
 }

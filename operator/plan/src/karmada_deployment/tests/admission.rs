@@ -109,7 +109,7 @@ fn what_is_sensible_is_admitted() {
         EXTERNAL,
         "version: 1.17.5, hostClusterRef: {name: a}, apiServer: {serviceType: NodePort, loadBalancerApiserverIp: 10.0.0.1}",
         "scheduler: {version: 1.18.0, featureGates: {Failover: true}, extraArgs: {v: '4'}, replicas: 3}, search: {}",
-        "members: [{name: m1, syncMode: push, clusterRef: {name: a}}, {name: m2, syncMode: pull, kubeConfigSecretName: b, taints: [{key: a, effect: NoSchedule}]}]",
+        "members: [{name: m1, syncMode: push, clusterRef: {name: a}}, {name: m2, syncMode: pull, kubeConfigSecretName: b, taints: [{key: a, effect: NoSchedule}]}, {name: m3, syncMode: pull, hostRef: {name: h}}]",
         "autoJoin: {selector: {}, rules: [{whenLabels: {network: private}, syncMode: pull}, {syncMode: push}]}, unjoinPolicy: Preserve",
         "etcd: {local: {replicas: 5, storage: {size: 20Gi}, resources: {limits: {memory: 1.5Gi}}}}, certificates: {validityDays: 90}",
         "upgrade: {approval: Manual, ignore: [Health, Members]}",
@@ -156,7 +156,11 @@ fn what_one_object_can_tell_is_refused_with_a_message_that_names_it() {
     refused("webhook: {resources: {limits: {cpu: much}}}", "/spec/webhook/resources/limits/cpu");
     refused("upgrade: {ignore: [All]}", "/spec/upgrade/ignore/0");
     refused("webhook: {replicas: 0}", "/spec/webhook/replicas");
-    refused("members: [{name: m1, syncMode: push}]", "exactly one of clusterRef and kubeConfigSecretName");
+    refused("members: [{name: m1, syncMode: push}]", "exactly one of clusterRef, kubeConfigSecretName and hostRef");
+    for both in ["clusterRef: {name: a}", "kubeConfigSecretName: b", "clusterRef: {name: a}, kubeConfigSecretName: b"] {
+        let members = format!("members: [{{name: m1, syncMode: push, hostRef: {{name: h}}, {both}}}]");
+        refused(&members, "exactly one of clusterRef, kubeConfigSecretName and hostRef");
+    }
     refused("members: [{name: m1, syncMode: Push, clusterRef: {name: a}}]", "/spec/members/0/syncMode");
     refused("autoJoin: {selector: {}, rules: []}", "/spec/autoJoin/rules");
     refused("certificates: {validityDays: 30, renewBeforeDays: 30}", "renewBeforeDays must be less");
