@@ -7,8 +7,8 @@ use plan::karmada_deployment::Contact;
 use plan::karmada_deployment::members::{Act, Action, Place};
 
 use super::super::inventory::touched;
-use super::certificates;
 use super::observed::Members;
+use super::{certificates, estimators};
 use crate::context::Context;
 use crate::error::{Error, chain};
 use crate::objects::{Failure, Objects};
@@ -93,6 +93,8 @@ async fn done(
         Act::DeleteCertificate(leaf) => {
             certificates::delete(ctx, object, &action.member, *leaf).await.map_err(failed)?;
         }
+        Act::GiveEstimator(given) => estimators::give(ctx, object, &action.member, given).await.map_err(failed)?,
+        Act::TakeEstimator => estimators::take(ctx, object, &action.member).await.map_err(failed)?,
         Act::Apply { place, object, manifest, force, .. } => {
             let applied = objects(places, *place)?.apply(object, &manifest.0, *force).await;
             return applied.map(Some).map_err(failed);

@@ -1,6 +1,7 @@
 //! Parts as they are brought to machines, turn by turn; what a machine's services are.
 
 mod certificates;
+mod estimators;
 pub(in super::super) mod fleet;
 mod services;
 mod stories;
@@ -18,7 +19,7 @@ use super::super::tests::world::plane;
 use super::order::{in_order, steps};
 use super::{Part, Placed, PlaneMachine, Turn, parts, steps_to_join, together, turn};
 
-const ALL: &str = "descheduler: {}, search: {}, metricsAdapter: {}";
+const ALL: &str = "descheduler: {}, search: {}, metricsAdapter: {}, estimator: {}";
 
 fn machine(name: &str) -> PlaneMachine {
     PlaneMachine { name: name.to_owned(), set_aside: None, has: BTreeMap::new() }
@@ -48,7 +49,9 @@ impl World {
         let names: Vec<&str> = self.machines.iter().map(|machine| machine.name.as_str()).collect();
         let digest = |name: &str| match part {
             Part::Balancer => names.join(" "),
-            Part::Component(_) | Part::Etcd | Part::LoadBalancer => format!("{} {name}", self.version),
+            Part::Component(_) | Part::Etcd | Part::LoadBalancer | Part::Estimators => {
+                format!("{} {name}", self.version)
+            }
         };
         names.iter().map(|name| ((*name).to_owned(), digest(name))).collect()
     }

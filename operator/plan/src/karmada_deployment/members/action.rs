@@ -3,6 +3,7 @@
 use crds::cluster_addon::AppliedObject;
 use crds::karmada_deployment::KarmadaMemberStatus;
 
+use super::super::given_estimator::GivenEstimator;
 use super::super::leaves::LeafWanted;
 use super::super::place::Manifest;
 use super::leaf::Leaf;
@@ -36,6 +37,11 @@ pub enum Act {
     IssueCertificate(Leaf, LeafWanted),
     /// Delete that Secret.
     DeleteCertificate(Leaf),
+    /// Keep this for the member's estimator on machines in the Secret `GivenEstimator::secret` of the object's
+    /// namespace.
+    GiveEstimator(GivenEstimator),
+    /// Delete that Secret.
+    TakeEstimator,
     /// Apply an object by server-side apply of `KARMADA_FIELD_MANAGER`.
     Apply {
         /// Where.
@@ -72,7 +78,9 @@ impl Act {
     /// Where an object is written or deleted; `None`: in the metadata cluster.
     pub fn place(&self) -> Option<Place> {
         match self {
-            Self::IssueCertificate(..) | Self::DeleteCertificate(_) => None,
+            Self::IssueCertificate(..) | Self::DeleteCertificate(_) | Self::GiveEstimator(_) | Self::TakeEstimator => {
+                None
+            }
             Self::Apply { place, .. } | Self::Patch { place, .. } | Self::Delete { place, .. } => Some(*place),
         }
     }
