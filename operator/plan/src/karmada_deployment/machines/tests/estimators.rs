@@ -120,7 +120,7 @@ fn a_machine_that_joins_gets_those_of_the_day_and_one_without_power_is_named_and
             .count()
     };
     assert_eq!(with_all(&world), 2);
-    let message = world.condition("ComponentsReady").unwrap().message.clone();
+    let (_, _, message) = world.condition("ComponentsReady");
     assert!(message.contains(world.fleet.on("h3").unwrap().name()), "{message}");
     world.fleet.dead.clear();
     pass(&mut world, 15);
