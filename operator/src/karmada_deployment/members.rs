@@ -3,6 +3,7 @@
 
 mod asked;
 mod certificates;
+pub(super) mod estimators;
 mod execute;
 mod facts;
 mod host_access;

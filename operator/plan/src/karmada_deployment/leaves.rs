@@ -45,9 +45,6 @@ pub(super) fn in_pods(object: &KarmadaDeployment, facts: &HostFacts) -> Vec<Leaf
         leaves.push(server("etcd-server", Subject::EtcdCa, "etcd", names.clone()));
         leaves.push(server("etcd-peer", Subject::EtcdCa, "etcd", names));
     }
-    if spec.estimator.is_some() {
-        leaves.push(client(ESTIMATOR_CLIENT, Subject::Ca, ESTIMATOR_USER, None));
-    }
     let serving = |component: Component| {
         let (suffix, user) = (component.suffix(), user(component));
         server(suffix, Subject::Ca, &user, serving_names(object, component))
@@ -56,11 +53,14 @@ pub(super) fn in_pods(object: &KarmadaDeployment, facts: &HostFacts) -> Vec<Leaf
     leaves
 }
 
-/// What all planes have: the client by which the API server passes requests on, and the clients and servers of the
-/// components, `serving` of those that it asks.
+/// What all planes have: the client by which the API server passes requests on, the one that asks estimators, and the
+/// clients and servers of the components, `serving` of those that it asks.
 pub(super) fn of_components(object: &KarmadaDeployment, serving: impl Fn(Component) -> LeafWanted) -> Vec<LeafWanted> {
     let spec = &object.spec;
     let mut leaves = vec![client("front-proxy-client", Subject::FrontProxyCa, "front-proxy-client", None)];
+    if spec.estimator.is_some() {
+        leaves.push(client(ESTIMATOR_CLIENT, Subject::Ca, ESTIMATOR_USER, None));
+    }
     for component in Component::ALL.into_iter().filter(|component| component.replicas(spec).is_some()) {
         let suffix = component.suffix();
         if component.uses_etcd() && spec.etcd.external.is_none() {

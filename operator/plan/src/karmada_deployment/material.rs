@@ -7,6 +7,7 @@ use crds::backup::{SNAPSHOT_KEY, STORAGE_PREFIX, STORAGE_SECRETS, StorageInputs}
 use crds::{KarmadaDeployment, ObjectExt};
 use jiff::Timestamp;
 
+use super::given_estimator::GivenEstimator;
 use crate::inputs::{InputsProblem, storage};
 use crate::key_transfer::RestoringSeen;
 use crate::rotation::Authorities;
@@ -48,6 +49,8 @@ pub struct Material {
     pub authorities: Authorities,
     /// What the Secret of `certificates.caRef` holds, or what is wrong with it; `None`: the spec refers to none.
     pub own_authorities: Option<Result<OwnAuthorities, InputsProblem>>,
+    /// What the estimators of members are given, by their members; nothing of a plane in Pods.
+    pub estimators: BTreeMap<String, GivenEstimator>,
     /// What Pods that make etcd's data of a backup are given. `None`: it is not there, or not needed.
     pub restore: Option<RestoreMaterial>,
 }

@@ -11,6 +11,7 @@ use super::component::Component;
 use super::contact::Contact;
 use super::etcd::EtcdSeen;
 use super::host_seen::HostSeen;
+use super::machines::estimators_seen;
 use super::material::Material;
 use super::members;
 use super::restore_seen::RestoreSeen;
@@ -62,7 +63,7 @@ impl<'a> Observed<'a> {
     /// What members are decided by.
     pub(super) fn of_members(&self) -> members::Observed<'a> {
         let Self { now, object, others, material, host, members: seen, .. } = *self;
-        members::Observed { now, object, others, material, host: host.seen(), seen }
+        members::Observed { now, object, others, material, host: host.seen(), seen, on_machines: estimators_seen(self) }
     }
 }
 

@@ -78,11 +78,13 @@ fn number(state: &PlaneState<'_>, wanted: &[&PartWanted], targets: &[Target<'_>]
 /// What playbooks need of these parts.
 fn variables(wanted: &[&PartWanted], targets: &[Target<'_>]) -> BTreeMap<String, Value> {
     let mut vars: BTreeMap<String, Value> = wanted.iter().flat_map(|one| one.vars.clone()).collect();
+    if wanted.iter().any(|one| one.part.has_programs()) {
+        let programs: Vec<Value> = wanted.iter().filter_map(|one| one.program.clone()).collect();
+        vars.insert("karmada_programs".to_owned(), Value::Array(programs));
+    }
     if wanted.iter().all(|one| one.services.is_empty()) {
         return vars;
     }
-    let programs: Vec<Value> = wanted.iter().filter_map(|one| one.program.clone()).collect();
-    vars.insert("karmada_programs".to_owned(), Value::Array(programs));
     let of_host = |(machine, _): &Target<'_>| {
         let host = machine.host_name()?;
         let services: Vec<Value> = wanted.iter().filter_map(|one| one.services.get(host).cloned()).collect();

@@ -14,6 +14,7 @@ use super::super::release::Release;
 use super::super::seats::{Seat, Seats};
 use super::super::upgrade::{Due, Upgrade};
 use super::balancer::frontends;
+use super::estimators;
 use super::order::{Part, parts};
 use super::placed::placed;
 use super::service::{Service, Site, digest_of, exec_start, files_on, secret_key, service};
@@ -66,13 +67,14 @@ pub(in super::super) fn wanted_parts(state: &PlaneState<'_>, basis: &Basis<'_>) 
             Part::LoadBalancer => wanted.push(load_balancer(basis, stage)),
             Part::Etcd => wanted.push(etcd(state, basis, stage)),
             Part::Component(component) => wanted.extend(component_part(state, basis, stage, component)?),
+            Part::Estimators => wanted.extend(estimators::part(state, basis)),
         }
     }
     Some(wanted)
 }
 
 /// The machines that get parts: those that are part of the plane.
-fn working<'a>(basis: &Basis<'a>) -> impl Iterator<Item = &'a Seat> {
+pub(super) fn working<'a>(basis: &Basis<'a>) -> impl Iterator<Item = &'a Seat> {
     basis.seats.control_planes.iter().filter(|seat| seat.is_provisioned)
 }
 

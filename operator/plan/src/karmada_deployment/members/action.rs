@@ -4,6 +4,7 @@ use crds::PlaybookRun;
 use crds::cluster_addon::AppliedObject;
 use crds::karmada_deployment::KarmadaMemberStatus;
 
+use super::super::given_estimator::GivenEstimator;
 use super::super::leaves::LeafWanted;
 use super::super::place::Manifest;
 use super::leaf::Leaf;
@@ -50,6 +51,11 @@ pub enum Act {
     ForgetRun(Box<PlaybookRun>),
     /// Delete the Secret `member_kubeconfig_secret`.
     DeleteKubeconfig,
+    /// Keep this for the member's estimator on machines in the Secret `GivenEstimator::secret` of the object's
+    /// namespace.
+    GiveEstimator(GivenEstimator),
+    /// Delete that Secret.
+    TakeEstimator,
     /// Apply an object by server-side apply of `KARMADA_FIELD_MANAGER`.
     Apply {
         /// Where.
@@ -91,7 +97,9 @@ impl Act {
             | Self::ReadKubeconfig(_)
             | Self::KeepKubeconfig { .. }
             | Self::ForgetRun(_)
-            | Self::DeleteKubeconfig => None,
+            | Self::DeleteKubeconfig
+            | Self::GiveEstimator(_)
+            | Self::TakeEstimator => None,
             Self::Apply { place, .. } | Self::Patch { place, .. } | Self::Delete { place, .. } => Some(*place),
         }
     }

@@ -1,7 +1,8 @@
-//! The estimator of a member: a program on the plane's host that reads the member's Nodes and Pods, and answers the
-//! scheduler how many replicas there is room for. In the member it is a ServiceAccount that may read that, and nothing
-//! else.
+//! The estimator of a member: a program on the plane's host, or on each of its machines, that reads the member's Nodes
+//! and Pods, and answers the scheduler how many replicas there is room for. In the member it is a ServiceAccount that
+//! may read that, and nothing else.
 
+mod on_machines;
 mod workload;
 
 use crds::karmada_deployment::SyncMode;
@@ -20,6 +21,7 @@ use super::manifest::{Stage, Wanted, account, role};
 use super::observed::{Basis, EstimatorDue, Facts};
 use super::pull::AGENT_NAMESPACE;
 use super::target::{Target, Wish};
+pub(super) use on_machines::given;
 
 /// The ServiceAccount of an estimator in its member, the Secret with its token, and its ClusterRole.
 pub const ACCOUNT: &str = "karmada-scheduler-estimator";
@@ -54,7 +56,10 @@ pub(super) fn is_wanted(object: &KarmadaDeployment, target: &Target) -> bool {
 
 /// Whether its certificate may be there, or is wanted.
 pub fn has_estimator(basis: &Basis<'_>, target: &Target) -> bool {
-    is_wanted(basis.object, target) || target.wish == Wish::Leave || on_host(basis, &target.name).next().is_some()
+    is_wanted(basis.object, target)
+        || target.wish == Wish::Leave
+        || on_host(basis, &target.name).next().is_some()
+        || basis.material.estimators.contains_key(&target.name)
 }
 
 /// What was made for a member on the host.
@@ -88,12 +93,18 @@ pub(super) fn wanted(basis: &Basis<'_>, target: &Target, facts: &Facts, certific
     in_member.extend(role(object, target, (ACCOUNT, None), rules(), subject));
     let made = |place: Place, manifest| Wanted::new(Stage::Estimator, place, manifest);
     let mut wanted: Vec<Wanted> = in_member.into_iter().map(|manifest| made(Place::Member, manifest)).collect();
+    if object.spec.binary.is_some() {
+        let service = on_machines::service(basis, target);
+        wanted.extend(service.into_iter().map(|manifest| made(Place::Plane, manifest)));
+        return wanted;
+    }
     let (version, hold) = match basis.estimators {
         EstimatorDue::Now(version) => (version, Hold::Free),
         EstimatorDue::Kept(version) => (version, Hold::Kept),
         EstimatorDue::Later => return wanted,
     };
-    if let (Some(files), Some(release)) = (files(basis, facts, certificate), Release::wanted(&object.spec)) {
+    let files = files(basis, facts, certificate, path);
+    if let (Some(files), Some(release)) = (files, Release::wanted(&object.spec)) {
         let names = (target.name.as_str(), name(object, &target.name));
         let (beside, workload) = workload::objects(object, (names.0, &names.1), (version, release), &files);
         wanted.extend(beside.into_iter().map(|manifest| made(Place::Host, manifest)));
@@ -102,12 +113,17 @@ pub(super) fn wanted(basis: &Basis<'_>, target: &Target, facts: &Facts, certific
     wanted
 }
 
-/// Its files; none: one of them is not there yet.
-fn files(basis: &Basis<'_>, facts: &Facts, certificate: &Certificate) -> Option<Vec<File>> {
+/// Its files, which it finds at these paths; none: one of them is not there yet.
+fn files(
+    basis: &Basis<'_>,
+    facts: &Facts,
+    certificate: &Certificate,
+    path: impl Fn(&str) -> String,
+) -> Option<Vec<File>> {
     let (token, own) = (facts.files.get("estimator")?, certificate.files.as_ref()?);
     let authority = facts.files.get("ca");
     let mut files = vec![
-        File::new("kubeconfig", kubeconfig(&facts.server, authority.is_some())),
+        File::new("kubeconfig", kubeconfig(&facts.server, authority.is_some(), path)),
         File::new("member/token", token),
         File::new("pki/ca.crt", basis.material.keys.as_ref()?.get("ca.crt")?),
         File::new("pki/estimator.crt", own.get("estimator.crt")?),
@@ -118,7 +134,7 @@ fn files(basis: &Basis<'_>, facts: &Facts, certificate: &Certificate) -> Option<
 }
 
 /// The kubeconfig that leads to the member. JSON is YAML.
-fn kubeconfig(server: &str, has_authority: bool) -> String {
+fn kubeconfig(server: &str, has_authority: bool, path: impl Fn(&str) -> String) -> String {
     let mut cluster = json!({ "server": server });
     if has_authority {
         cluster["certificate-authority"] = json!(path("member/ca.crt"));

@@ -1,5 +1,7 @@
 //! What is said of a member's estimator, and how one that is wanted no more is removed.
 
+mod on_machines;
+
 use crds::Reason;
 use serde_json::Value;
 
@@ -27,8 +29,12 @@ pub(super) fn look(context: &Context<'_>, differs: Option<Problem>) -> (Option<P
     if is_wished(object, target) && !has_legal_name(object, target) {
         return (Some(name_too_long(context)), Vec::new());
     }
-    if !is_wanted(object, target) {
-        return removal(context);
+    let is_on_machines = object.spec.binary.is_some();
+    match is_wanted(object, target) {
+        false if is_on_machines => return on_machines::removal(context),
+        false => return removal(context),
+        true if is_on_machines => return on_machines::look(context, differs),
+        true => {}
     }
     let Some(member) = context.member else { return (None, Vec::new()) };
     let has_token = context.seen.is_some_and(|seen| seen.facts.files.get("estimator").is_some());
@@ -107,8 +113,12 @@ fn removal(context: &Context<'_>) -> (Option<Problem>, Vec<Act>) {
     (None, account.acts)
 }
 
-/// What is left on the host, and its certificate, which goes before the last of that.
+/// What is left on the host (of a plane on machines: in the plane, and beside it), and its certificate, which goes before
+/// the last of that.
 pub(super) fn on_the_host<'a>(context: &Context<'a>) -> Cleaning<'a> {
+    if context.observed.object.spec.binary.is_some() {
+        return on_machines::outside(context);
+    }
     let left = on_host(&context.observed.basis(), &context.target.name).collect();
     let mut cleaning = by_kind(Place::Host, left, &KINDS_OF_HOST);
     let has_certificate = context.member.is_some_and(|member| member.certificates.estimator.files.is_some());

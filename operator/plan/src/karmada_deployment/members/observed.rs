@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use super::super::contact::Contact;
 use super::super::host_seen::HostSeen;
+use super::super::machines::EstimatorsSeen;
 use super::super::material::{Files, Material};
 use super::super::names::{is_made_for, is_taken_over};
 use super::host_access::HostAccess;
@@ -46,12 +47,14 @@ pub struct Observed<'a> {
     pub host: Option<&'a HostSeen>,
     /// What was seen of members.
     pub seen: Seen<'a>,
+    /// How their estimators are on the machines of the plane; `None`: it is in Pods.
+    pub on_machines: Option<EstimatorsSeen>,
 }
 
 impl<'a> Observed<'a> {
     /// What follows from the plane for every member.
     pub(super) fn basis(&self) -> Basis<'a> {
-        let Self { object, material, host, seen, .. } = *self;
+        let &Self { object, material, host, seen, .. } = self;
         Basis { object, material, host, estimators: seen.estimators }
     }
 }

@@ -4,6 +4,7 @@ mod agents;
 mod arrival;
 mod auto_join;
 mod estimators;
+mod estimators_on_machines;
 mod hosts;
 mod simulation;
 pub mod world;

@@ -190,7 +190,6 @@ fn a_plane_on_machines_is_refused_what_only_a_host_cluster_has() {
     check(", etcd: {local: {storage: {size: 9Gi}}}", "etcd.local (its storage");
     check(", apiServer: {serviceType: LoadBalancer}", "give binary.endpoint");
     check(", apiServer: {serviceAnnotations: {a: b}}", "give binary.endpoint");
-    check(", estimator: {}", "estimators run as Pods");
     for field in [
         "apiServer",
         "kubeControllerManager",
@@ -199,6 +198,7 @@ fn a_plane_on_machines_is_refused_what_only_a_host_cluster_has() {
         "scheduler",
         "webhook",
         "descheduler",
+        "estimator",
         "search",
         "metricsAdapter",
     ] {

@@ -16,9 +16,9 @@ use super::super::machines::tests::fleet::Fleet;
 use super::super::members::tests::world::Sight;
 use super::super::place::{Hold, object_of};
 use super::super::{
-    Action, Contact, DEFINITIONS, Files, Forbidden, HostFacts, HostSeen, LeafWanted, MachinesSeen, Material, Observed,
-    Place, PlaneSeen, Planned, Propagated, RestoreMaterial, RestoreSeen, Wanted, is_upgrading, leaves, names, plan,
-    removal, running_versions, seats, wanted,
+    Action, Contact, DEFINITIONS, Files, Forbidden, GivenEstimator, HostFacts, HostSeen, LeafWanted, MachinesSeen,
+    Material, Observed, Place, PlaneSeen, Planned, Propagated, RestoreMaterial, RestoreSeen, Wanted, is_upgrading,
+    leaves, names, plan, removal, running_versions, seats, wanted,
 };
 use crate::addon::Problem;
 use crate::cluster_addon::documents::{Document, parse};
@@ -114,6 +114,8 @@ pub struct World {
     pub fleet: Fleet,
     /// Its etcd, where that is in Pods.
     pub etcd: Etcd,
+    /// What the estimators of members are given there.
+    pub given: BTreeMap<String, GivenEstimator>,
     made: u32,
 }
 
@@ -155,6 +157,7 @@ impl World {
             log: Vec::new(),
             fleet: Fleet::default(),
             etcd: Etcd::default(),
+            given: BTreeMap::new(),
             made: 0,
         }
     }
@@ -179,6 +182,7 @@ impl World {
             secrets: self.sources.clone(),
             authorities: self.authorities.clone(),
             own_authorities: self.own.clone(),
+            estimators: self.given.clone(),
             restore: RestoreMaterial::find(&self.restore.keys),
         }
     }
@@ -284,10 +288,15 @@ impl World {
     }
 
     pub fn plan(&self) -> Planned {
-        self.fleet.look(|seen| self.plan_with(*seen))
+        self.observe(plan)
     }
 
-    fn plan_with(&self, machines: MachinesSeen<'_>) -> Planned {
+    /// All that there is to see.
+    pub fn observe<T>(&self, with: impl FnOnce(&Observed<'_>) -> T) -> T {
+        self.fleet.look(|seen| self.observe_with(*seen, with))
+    }
+
+    fn observe_with<T>(&self, machines: MachinesSeen<'_>, with: impl FnOnce(&Observed<'_>) -> T) -> T {
         let (material, wanted) = (self.material(), self.wanted());
         let host = match (self.host_lost, &self.host_forbids) {
             (true, _) => Contact::Lost("connection refused".to_owned()),
@@ -313,7 +322,7 @@ impl World {
                 propagated: is_upgrading(&self.object, &self.facts()).then(|| self.propagated.clone()),
             }),
         };
-        plan(&Observed {
+        with(&Observed {
             now: self.now,
             object: &self.object,
             host_cluster: self.host_cluster.as_ref(),

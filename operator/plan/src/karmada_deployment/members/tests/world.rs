@@ -11,7 +11,9 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 use super::super::super::contact::Contact;
+use super::super::super::given_estimator::GivenEstimator;
 use super::super::super::host_seen::HostSeen;
+use super::super::super::machines::EstimatorsSeen;
 use super::super::super::material::{Files, Material};
 use super::super::super::names::{MEMBERS_NAMESPACE, is_made_for};
 use super::super::super::restore::revision::BUMP;
@@ -173,6 +175,10 @@ pub struct World {
     pub neighbours: Neighbours<'static>,
     /// The Pull members whose agents do not reach the plane; Karmada has not noticed.
     pub away: BTreeSet<String>,
+    /// What runs have brought to the machines of a plane of which estimators; none: it is in Pods.
+    pub machines: Option<BTreeMap<String, GivenEstimator>>,
+    /// Why estimators on machines do not work.
+    pub sick: BTreeMap<String, String>,
     /// What failed for members.
     pub failures: BTreeMap<String, String>,
     works: BTreeMap<String, usize>,
@@ -233,6 +239,8 @@ impl World {
             sites: names.iter().enumerate().map(site).collect(),
             neighbours: Neighbours::default(),
             away: BTreeSet::new(),
+            machines: None,
+            sick: BTreeMap::new(),
             failures: BTreeMap::new(),
             works: BTreeMap::new(),
             certificates: BTreeSet::new(),
@@ -274,6 +282,25 @@ impl World {
             run.status = Some(serde_json::from_value(status).unwrap());
             access.brought = if failure.is_some() { Brought::Nothing } else { Brought::Usable };
         }
+    }
+
+    /// The plane is on machines.
+    pub fn on_machines(mut self) -> Self {
+        let binary = json!({ "controlPlane": { "replicas": 1 }, "artifacts": { "url": "https://bundle.example" } });
+        self.object.spec.mode = crds::karmada_deployment::KarmadaMode::Binary;
+        self.object.spec.binary = serde_json::from_value(binary).unwrap();
+        self.machines = Some(BTreeMap::new());
+        self
+    }
+
+    /// Runs bring the machines what their estimators are to have.
+    pub fn bring_estimators(&mut self) {
+        self.machines = Some(self.material.estimators.clone());
+    }
+
+    /// What the estimator of a member is given.
+    pub fn given(&self, name: &str) -> Option<&GivenEstimator> {
+        self.material.estimators.get(name)
     }
 
     /// Puts a member into the spec; a Secret of its name leads to it.
@@ -354,7 +381,13 @@ impl World {
     pub fn plan(&self) -> Planned {
         let sight = self.look(&self.material);
         let (now, object, material) = (self.now, &self.object, &self.material);
-        plan(&Observed { now, object, others: &[], material, host: sight.host.as_ref(), seen: sight.seen() })
+        let on_machines = self.machines.as_ref().map(|brought| EstimatorsSeen {
+            is_settled: *brought == self.material.estimators,
+            is_probed: *brought == self.material.estimators,
+            sick: self.sick.clone(),
+        });
+        let host = sight.host.as_ref();
+        plan(&Observed { now, object, others: &[], material, host, seen: sight.seen(), on_machines })
     }
 
     /// What there is to see of members, and of the plane for their sake.
@@ -474,6 +507,12 @@ impl World {
             }
             Act::DeleteKubeconfig => self.read.entry(name.clone()).or_default().kept = None,
             Act::DeleteCertificate(leaf) => drop(self.certificates.remove(&(name.clone(), leaf.owner()))),
+            Act::GiveEstimator(given) => {
+                let mut others = self.material.estimators.iter().filter(|(other, _)| *other != name);
+                assert!(others.all(|(_, other)| other.port != given.port), "{name} has the port of another one");
+                self.material.estimators.insert(name.clone(), given.clone());
+            }
+            Act::TakeEstimator => drop(self.material.estimators.remove(name).unwrap()),
             Act::Apply { place, manifest, .. } => self.api(name, *place).apply(&manifest.0),
             Act::Patch { place, object, patch } => {
                 let wanted = json!({
