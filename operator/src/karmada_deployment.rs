@@ -2,9 +2,11 @@
 //! certificates, and applies what it consists of.
 
 mod clients;
+mod contents;
 pub(crate) mod definitions;
 mod etcd;
 pub(crate) mod follow;
+mod given_estimators;
 mod host;
 mod inventory;
 mod machines;

@@ -2,6 +2,7 @@
 //! Pods, so nothing is opened, and another cluster's Pods are reached as well. Its gateway takes JSON over TLS.
 
 mod answer;
+mod reach;
 mod session;
 
 use std::sync::Arc;
@@ -24,6 +25,7 @@ use crate::objects::{Failure, Found, Objects};
 use crate::pki::Pki;
 use crate::pki::authority::Leaf;
 use answer::{Refusal, membership};
+pub(crate) use reach::Reach;
 use session::{Session, configuration};
 
 /// How long etcd may take to answer.
@@ -44,17 +46,6 @@ pub(super) struct EtcdDoor {
     pods: Vec<(String, String)>,
     tls: Arc<ClientConfig>,
     reach: Reach,
-}
-
-/// How Pods are reached.
-#[derive(Clone, Default)]
-pub(crate) enum Reach {
-    /// By a port that the host's API forwards.
-    #[default]
-    Forwarded,
-    /// Not at all: this answers in their place.
-    #[cfg(test)]
-    StandIn(axum::Router),
 }
 
 /// Adds what etcd says of its members, and which volumes of former ones are there, where that is asked; the way to it.

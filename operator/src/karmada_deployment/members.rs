@@ -3,7 +3,6 @@
 
 mod asked;
 mod certificates;
-pub(super) mod estimators;
 mod execute;
 mod facts;
 mod host_access;

@@ -2,25 +2,21 @@
 //! etcd says who is a member, the StatefulSet which Pods there are, and its annotation how far a change is; so a change
 //! goes on wherever the operator was cut off.
 
+mod names;
 mod scaling;
 mod seen;
 mod size;
 
+pub use names::ETCD_CLIENT_PORT;
+pub(super) use names::{ETCD_PORTS, MOST_MEMBERS, claim_name, etcd_member_name, initial_cluster, peer_url, pod_name};
 pub(super) use scaling::scaling;
 pub use seen::{EtcdMember, EtcdSeen, EtcdWorkload, Membership};
 pub(super) use size::{EtcdSize, first_members, size};
 
 use crds::{KarmadaDeployment, ObjectExt};
 
-use super::component::Component;
-use super::leaves::etcd_member_name;
-use super::names::component_name;
 use super::observed::HostFacts;
-use super::programs::ETCD_PORTS;
 use super::restoring::restoring;
-
-/// As many members as there may ever be: the certificates are for all of them, so that one more rolls no other.
-pub(super) const MOST_MEMBERS: i32 = 5;
 
 /// What is done to etcd itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -71,30 +67,6 @@ pub fn etcd_doors(object: &KarmadaDeployment, facts: &HostFacts) -> Vec<(String,
     let replicas = facts.etcd.workload.as_ref().map_or(0, |workload| workload.replicas);
     let door = |ordinal| (pod_name(object, ordinal), etcd_member_name(object, ordinal));
     (0..replicas).map(door).collect()
-}
-
-/// The port at which members are asked.
-pub const ETCD_CLIENT_PORT: u16 = ETCD_PORTS[0].1;
-
-/// Name of the Pod, and of the member, with this ordinal.
-pub(super) fn pod_name(object: &KarmadaDeployment, ordinal: i32) -> String {
-    format!("{}-{ordinal}", component_name(object, Component::Etcd))
-}
-
-/// Name of the claim of its volume.
-pub(super) fn claim_name(object: &KarmadaDeployment, ordinal: i32) -> String {
-    format!("data-{}", pod_name(object, ordinal))
-}
-
-/// Its URL for the other members.
-pub(super) fn peer_url(object: &KarmadaDeployment, ordinal: i32) -> String {
-    format!("https://{}:{}", etcd_member_name(object, ordinal), ETCD_PORTS[1].1)
-}
-
-/// These members, as etcd's flag has them.
-pub(super) fn initial_cluster(object: &KarmadaDeployment, members: i32) -> String {
-    let member = |ordinal| format!("{}={}", pod_name(object, ordinal), peer_url(object, ordinal));
-    (0..members).map(member).collect::<Vec<_>>().join(",")
 }
 
 /// Whether members are neither added nor removed now: an upgrade is under way, or data of a backup is brought in.

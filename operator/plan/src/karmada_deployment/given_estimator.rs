@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crds::{KarmadaDeployment, ObjectExt};
 
-use super::material::Files;
+use super::contents::Files;
 use crate::naming::offset;
 
 /// The entry of the Secret with the port.

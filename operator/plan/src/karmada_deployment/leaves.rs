@@ -7,8 +7,8 @@ use crds::KarmadaDeployment;
 
 use super::component::Component;
 use super::endpoint::service_names;
-use super::etcd::MOST_MEMBERS;
-use super::names::{PLANE_NAMESPACE, api_server_service, component_name, etcd_peers, full_host_name, host_name};
+use super::etcd::{MOST_MEMBERS, etcd_member_name};
+use super::names::{PLANE_NAMESPACE, api_server_service, component_name, full_host_name, host_name};
 use super::observed::HostFacts;
 use crate::rotation::Subject;
 
@@ -163,11 +163,6 @@ fn etcd_names(object: &KarmadaDeployment) -> Vec<String> {
     let service = component_name(object, Component::Etcd);
     let members = (0..MOST_MEMBERS).map(|ordinal| etcd_member_name(object, ordinal));
     members.chain([host_name(object, &service), full_host_name(object, &service)]).collect()
-}
-
-/// DNS name of a member of etcd: each is named, since etcd looks its peers' names up.
-pub(super) fn etcd_member_name(object: &KarmadaDeployment, ordinal: i32) -> String {
-    format!("{}-{ordinal}.{}", component_name(object, Component::Etcd), full_host_name(object, &etcd_peers(object)))
 }
 
 /// The API server verifies a webhook by its name on the host, and an API by that of its Service in the plane.

@@ -1,34 +1,17 @@
 //! What is secret: keys, certificates, and Secrets that people give.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
 use crds::backup::{SNAPSHOT_KEY, STORAGE_PREFIX, STORAGE_SECRETS, StorageInputs};
 use crds::{KarmadaDeployment, ObjectExt};
 use jiff::Timestamp;
 
+use super::contents::Files;
 use super::given_estimator::GivenEstimator;
 use crate::inputs::{InputsProblem, storage};
 use crate::key_transfer::RestoringSeen;
 use crate::rotation::Authorities;
 use crate::rotation::own::OwnAuthorities;
-
-/// Files by their names. Their content is not printed.
-#[derive(Clone, Default, PartialEq, Eq)]
-pub struct Files(pub BTreeMap<String, Vec<u8>>);
-
-impl Files {
-    /// The content of one.
-    pub fn get(&self, name: &str) -> Option<&[u8]> {
-        self.0.get(name).map(Vec::as_slice)
-    }
-}
-
-impl fmt::Debug for Files {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_set().entries(self.0.keys()).finish()
-    }
-}
 
 /// What is secret.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

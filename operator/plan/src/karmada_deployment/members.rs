@@ -50,7 +50,7 @@ pub use host_reading::has_read;
 pub use leaf::{Certificate, Certificates, Leaf};
 pub use manifest::{Stage, Wanted};
 pub use observed::{
-    Basis, EstimatorDue, Facts, Member, MemberSeen, Neighbours, Observed, OwnClusters, PlaneSeen, Seen,
+    Basis, EstimatorDue, EstimatorsSeen, Facts, Member, MemberSeen, Neighbours, Observed, OwnClusters, PlaneSeen, Seen,
 };
 pub use pull::works_namespace;
 pub use push::{IMPERSONATOR, token_secret};

@@ -11,7 +11,6 @@ use super::component::Component;
 use super::contact::Contact;
 use super::etcd::EtcdSeen;
 use super::host_seen::HostSeen;
-use super::machines::estimators_seen;
 use super::material::Material;
 use super::members;
 use super::restore_seen::RestoreSeen;
@@ -57,14 +56,6 @@ pub struct Observed<'a> {
     pub members: members::Seen<'a>,
     /// What was observed of its machines, where it is on machines.
     pub machines: MachinesSeen<'a>,
-}
-
-impl<'a> Observed<'a> {
-    /// What members are decided by.
-    pub(super) fn of_members(&self) -> members::Observed<'a> {
-        let Self { now, object, others, material, host, members: seen, .. } = *self;
-        members::Observed { now, object, others, material, host: host.seen(), seen, on_machines: estimators_seen(self) }
-    }
 }
 
 /// What the host cluster says of how the API server is reached, and of what runs there. Read before certificates are

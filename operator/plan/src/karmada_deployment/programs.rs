@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use super::component::Component;
 use super::endpoint::PORT;
+use super::etcd::ETCD_PORTS;
 use super::files::{POLICY_FILE, path};
 use super::leaves::ESTIMATOR_CLIENT;
 use super::names::{component_name, estimator_prefix, etcd_peers, full_host_name};
@@ -14,8 +15,6 @@ use super::restoring::is_closed;
 
 /// Where those listen that the API server asks: no capability is needed for it.
 pub(super) const SERVING_PORT: u16 = 8443;
-/// etcd's ports: for clients, for its peers, and for who looks after it.
-pub(super) const ETCD_PORTS: [(&str, u16); 3] = [("client", 2379), ("peer", 2380), ("metrics", 2381)];
 /// Where estimators are asked.
 pub(super) const ESTIMATOR_PORT: u16 = 10352;
 /// The controllers that a plane needs: it has no Nodes and no Pods of its own.

@@ -6,9 +6,10 @@ use plan::cluster_addon::State;
 use plan::karmada_deployment::Contact;
 use plan::karmada_deployment::members::{Act, Action, Place};
 
+use super::super::given_estimators;
 use super::super::inventory::touched;
 use super::observed::Members;
-use super::{certificates, estimators, host_access};
+use super::{certificates, host_access};
 use crate::context::Context;
 use crate::error::{Error, chain};
 use crate::execute;
@@ -101,8 +102,10 @@ async fn done(
         }
         Act::ForgetRun(run) => host_access::forget(ctx, run).await.map_err(failed)?,
         Act::DeleteKubeconfig => host_access::delete(ctx, object, &action.member).await.map_err(failed)?,
-        Act::GiveEstimator(given) => estimators::give(ctx, object, &action.member, given).await.map_err(failed)?,
-        Act::TakeEstimator => estimators::take(ctx, object, &action.member).await.map_err(failed)?,
+        Act::GiveEstimator(given) => {
+            given_estimators::give(ctx, object, &action.member, given).await.map_err(failed)?
+        }
+        Act::TakeEstimator => given_estimators::take(ctx, object, &action.member).await.map_err(failed)?,
         Act::Apply { place, object, manifest, force, .. } => {
             let applied = objects(places, *place)?.apply(object, &manifest.0, *force).await;
             return applied.map(Some).map_err(failed);

@@ -11,7 +11,6 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 
 use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::core::v1::{Pod, PodSecurityContext, PodSpec};
-use kube::ResourceExt;
 
 use super::super::given::Given;
 use super::volumes::Volume;

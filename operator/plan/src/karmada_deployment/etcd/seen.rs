@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::super::component::Component;
 use super::super::names::{component_name, is_made_for};
-use super::peer_url;
+use super::names::peer_url;
 
 /// What is seen of an etcd in Pods, before it is known what is wanted.
 #[derive(Clone, Debug, Default, PartialEq)]

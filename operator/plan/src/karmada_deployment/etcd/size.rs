@@ -12,8 +12,8 @@ use super::seen::{EtcdSeen, EtcdWorkload, Membership};
 pub(in super::super) struct EtcdSize {
     /// The Pods, and the members that one without data is told of.
     pub replicas: i32,
-    /// How many members there are, counting one that leaves until its volume is gone, and not one that has no vote or is
-    /// not ready yet; none: etcd was never seen whole, and may have to begin.
+    /// How many members there are, counting one that leaves until its volume is gone, and not one that has no vote or
+    /// is not ready yet; none: etcd was never seen whole, and may have to begin.
     pub members: Option<i32>,
 }
 

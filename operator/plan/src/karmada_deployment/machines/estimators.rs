@@ -1,6 +1,6 @@
 //! The estimators of all members as one part of each machine: a service for each member, the same on all machines. A
-//! scheduler asks those beside it, at `localhost`, each at a port of its own. One run brings them all, and touches those
-//! alone that are others than before: what it takes is the same whether one member changes or fifty.
+//! scheduler asks those beside it, at `localhost`, each at a port of its own. One run brings them all, and touches
+//! those alone that are others than before: what it takes is the same whether one member changes or fifty.
 
 use crds::KarmadaDeployment;
 use serde_json::{Map, Value, json};
@@ -14,10 +14,10 @@ use super::super::programs::container;
 use super::super::release::Release;
 use super::super::upgrade::Due;
 use super::order::Part;
+use super::part_wanted::{Basis, PartWanted, working};
 use super::placed::placed;
 use super::service::{FILES, PROGRAMS, Service, arguments_on_machine, exec_start};
 use super::state::PlaneState;
-use super::wanted_parts::{Basis, PartWanted, working};
 use crate::naming::short_hash;
 
 /// The variable of a run that has them.

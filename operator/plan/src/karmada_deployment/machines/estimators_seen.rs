@@ -1,9 +1,7 @@
 //! How the estimators of members are on the machines of a plane, for what is said of each member.
 
-use std::collections::BTreeMap;
-
 use super::super::component::Component;
-use super::super::members::EstimatorDue;
+use super::super::members::{EstimatorDue, EstimatorsSeen};
 use super::super::observed::Observed;
 use super::super::release::Release;
 use super::estimators::wanted_digest;
@@ -12,17 +10,6 @@ use super::placed::{placed, silent_since};
 use super::state::PlaneState;
 use crate::cluster_machine::ClusterMachine;
 use crate::message::quote;
-
-/// How the estimators of members are on the machines that answer.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct EstimatorsSeen {
-    /// Whether each machine has those that are wanted now, and no others.
-    pub is_settled: bool,
-    /// Whether a machine that has them was looked at since.
-    pub is_probed: bool,
-    /// Why one does not work, by its member: `on machine m1 (Host h1): ...`.
-    pub sick: BTreeMap<String, String>,
-}
 
 /// How they are; none: the plane is in Pods.
 pub(in super::super) fn estimators_seen(observed: &Observed<'_>) -> Option<EstimatorsSeen> {

@@ -10,9 +10,9 @@ use serde_json::{Map, Value};
 
 use super::super::component::Component;
 use super::order::{Part, in_order, steps};
+use super::part_wanted::PartWanted;
 use super::placed::digest_in;
 use super::state::PlaneState;
-use super::wanted_parts::PartWanted;
 use crate::attempts;
 use crate::naming::short_hash;
 use crate::run_request::{Attempt, RunRequest, Target};

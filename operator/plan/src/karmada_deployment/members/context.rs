@@ -11,8 +11,8 @@ use crds::{ObjectExt, Reason};
 use serde_json::Value;
 
 use super::super::contact::Contact;
+use super::super::contents::Files;
 use super::super::files::{flat, key};
-use super::super::material::Files;
 use super::action::Act;
 use super::cluster::impersonator_secret;
 use super::estimator::on_host;

@@ -8,9 +8,9 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::super::contact::Contact;
+use super::super::contents::Files;
 use super::super::host_seen::HostSeen;
-use super::super::machines::EstimatorsSeen;
-use super::super::material::{Files, Material};
+use super::super::material::Material;
 use super::super::names::{is_made_for, is_taken_over};
 use super::host_access::HostAccess;
 use super::leaf::Certificates;
@@ -81,6 +81,17 @@ pub enum EstimatorDue {
     Kept(String),
     /// They come later.
     Later,
+}
+
+/// How the estimators of members are on the machines that answer.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct EstimatorsSeen {
+    /// Whether each machine has those that are wanted now, and no others.
+    pub is_settled: bool,
+    /// Whether a machine that has them was looked at since.
+    pub is_probed: bool,
+    /// Why one does not work, by its member: `on machine m1 (Host h1): ...`.
+    pub sick: BTreeMap<String, String>,
 }
 
 /// Objects of the KarmadaDeployment's namespace: all of them.

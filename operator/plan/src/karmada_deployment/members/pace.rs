@@ -62,8 +62,8 @@ pub(super) fn may_begin<'a>(observed: &'a Observed<'a>, targets: &'a [Target]) -
     away.chain(first).map(|target| target.name.as_str()).collect()
 }
 
-/// Whether what is made last for a member that joins is there: from then on Karmada, which looks at one after the other,
-/// and its agent are waited for.
+/// Whether what is made last for a member that joins is there: from then on Karmada, which looks at one after the
+/// other, and its agent are waited for.
 fn is_made(observed: &Observed<'_>, target: &Target) -> bool {
     let (seen, object) = (&observed.seen, observed.object);
     let in_member = || seen.members.get(&target.name).and_then(Member::seen).map(|seen| seen.listed.as_slice());

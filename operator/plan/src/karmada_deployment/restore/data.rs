@@ -10,9 +10,9 @@ use crds::karmada_deployment::KarmadaRestoredFrom;
 use serde_json::{Value, json};
 
 use super::super::component::Component;
-use super::super::etcd::{first_members, initial_cluster};
-use super::super::leaves::etcd_member_name;
-use super::super::material::{Files, RestoreMaterial};
+use super::super::contents::Files;
+use super::super::etcd::{etcd_member_name, first_members, initial_cluster};
+use super::super::material::RestoreMaterial;
 use super::super::names::{component_name, host_metadata, pod_selector, prefixed};
 use super::super::place::{Hold, Stage, Wanted};
 use super::super::pod::{confined, pull_secret_refs, security};

@@ -9,14 +9,14 @@ use serde_json::{Value, json};
 
 use super::super::component::Component;
 use super::super::endpoint::PORT;
-use super::super::etcd::{EtcdSize, initial_cluster, size};
+use super::super::etcd::{ETCD_PORTS, EtcdSize, initial_cluster, size};
 use super::super::files::{files, secret};
 use super::super::material::{Material, PULL_SECRET_KEY, pull_secret};
 use super::super::names::{component_name, etcd_peers, host_metadata, pod_selector};
 use super::super::observed::HostFacts;
 use super::super::place::{Hold, Stage, Wanted};
 use super::super::pod::{deployment, template};
-use super::super::programs::{ETCD_PORTS, INITIAL, SERVING_PORT, container};
+use super::super::programs::{INITIAL, SERVING_PORT, container};
 use super::super::release::Release;
 use super::super::upgrade::Due;
 use super::super::volume::claim;

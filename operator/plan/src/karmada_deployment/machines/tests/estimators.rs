@@ -6,10 +6,11 @@ use crds::step::{Intent, Step};
 use crds::{ObjectExt, PlaybookRun};
 use serde_json::Value;
 
+use super::super::super::contents::Files;
 use super::super::super::given_estimator::{GivenEstimator, ports};
-use super::super::super::material::Files;
+use super::super::super::members::EstimatorsSeen;
 use super::super::super::tests::world::World;
-use super::super::{EstimatorsSeen, estimators_seen, secret_files};
+use super::super::{estimators_seen, secret_files};
 use super::stories::{BINARY, pass, runs, settled};
 
 /// What the estimator of a member is given, with this token.

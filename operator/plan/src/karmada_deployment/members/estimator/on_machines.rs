@@ -5,17 +5,18 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
+use super::super::super::contents::Files;
 use super::super::super::files::File;
 use super::super::super::given_estimator::{GivenEstimator, ports};
 use super::super::super::machines::estimators::path;
-use super::super::super::material::Files;
 use super::super::super::names::PLANE_NAMESPACE;
 use super::super::super::programs::ESTIMATOR_PORT;
 use super::super::leaf::Certificate;
 use super::super::manifest::metadata;
 use super::super::observed::{Basis, Facts};
 use super::super::target::Target;
-use super::{files, is_wanted, name};
+use super::files::files;
+use super::wish::{is_wanted, name};
 
 /// The Service, once it is known at which port the estimator is asked. The scheduler reads it in the plane before it
 /// looks any name up: an ExternalName, with the port that it asks for, leads to another port.

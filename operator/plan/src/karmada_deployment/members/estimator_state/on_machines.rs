@@ -1,4 +1,5 @@
-//! The same of a plane on machines: what its estimator is given is kept beside the KarmadaDeployment, and runs bring it.
+//! The same of a plane on machines: what its estimator is given is kept beside the KarmadaDeployment, and runs bring
+//! it.
 
 use crds::Reason;
 
@@ -9,7 +10,7 @@ use super::super::estimator::given;
 use super::super::leaf::Leaf;
 use super::super::observed::EstimatorDue;
 use super::super::wanted::leaf_wanted;
-use super::{in_the_member, progressing};
+use super::in_member::{in_the_member, progressing};
 use crate::addon::Problem;
 use crate::karmada_deployment::given_estimator::GivenEstimator;
 use crate::karmada_deployment::removal::Kind;

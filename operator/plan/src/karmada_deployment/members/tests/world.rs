@@ -11,12 +11,13 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 use super::super::super::contact::Contact;
+use super::super::super::contents::Files;
 use super::super::super::given_estimator::GivenEstimator;
 use super::super::super::host_seen::HostSeen;
-use super::super::super::machines::EstimatorsSeen;
-use super::super::super::material::{Files, Material};
+use super::super::super::material::Material;
 use super::super::super::names::{MEMBERS_NAMESPACE, is_made_for};
 use super::super::super::restore::revision::BUMP;
+use super::super::EstimatorsSeen;
 use super::super::*;
 use crate::cluster_addon::{State, Trial};
 

@@ -7,16 +7,16 @@ use futures::{StreamExt, TryStreamExt, stream};
 use k8s_openapi::ByteString;
 use plan::karmada_deployment::{GivenEstimator, Seats};
 
-use super::super::material::files;
-use super::super::pki_owner::pki_owner;
-use super::AT_ONCE;
+use super::contents::files;
+use super::pki_owner::pki_owner;
 use crate::context::Context;
 use crate::error::{Error, ResultExt};
 use crate::execute;
+use crate::objects::look::AT_ONCE;
 
 /// What is kept there for members that are named or known; nothing of a plane that never had an estimator, or is in
 /// Pods. The operator may not list Secrets.
-pub(in super::super) async fn read(
+pub(super) async fn read(
     ctx: &Context,
     object: &KarmadaDeployment,
     seats: &Seats,
