@@ -40,7 +40,8 @@ impl Etcd {
     /// How many have a vote, and how many of them work.
     pub fn voters(&self) -> (usize, usize) {
         let voters = self.membership.members.iter().filter(|member| !member.is_learner);
-        let works = |member: &&EtcdMember| self.data.iter().any(|(at, id)| *id == member.id && self.pods[at]);
+        let runs = |at: &i32| self.pods.contains_key(at) && !self.broken.contains(at);
+        let works = |member: &&EtcdMember| self.data.iter().any(|(at, id)| *id == member.id && runs(at));
         (voters.clone().count(), voters.filter(works).count())
     }
 
