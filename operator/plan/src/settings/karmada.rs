@@ -51,13 +51,16 @@ pub(crate) fn never_came_to(run: &PlaybookRun, part: &str, host: &str) -> bool {
     attempts::is_over(run) && ahead.any(|one| !has_brought(run, &one.part, host)) && !has_brought(run, part, host)
 }
 
-/// The digest that a run brought there last, and when it ended. A run waits until what it brings works.
+/// The digest that a run brought there last, and when it ended. A run waits until what it brings works. Of two that
+/// ended within one second, that is the one which had the lock later.
 pub(crate) fn brought<'r>(runs: &[&'r PlaybookRun], part: &str, at: (&str, &str)) -> Option<(Timestamp, &'r str)> {
     let found = runs.iter().filter_map(|run| {
         let digest = digest_in(run, part, at)?;
-        has_brought(run, part, at.0).then(|| Some((attempts::ended_at(run)?, digest))).flatten()
+        let token = run.status.as_ref().map(|status| status.token);
+        has_brought(run, part, at.0).then(|| Some((attempts::ended_at(run)?, token, digest))).flatten()
     });
-    found.max_by_key(|(at, _)| *at)
+    let last = found.max_by_key(|(at, token, _)| (*at, *token));
+    last.map(|(at, _, digest)| (at, digest))
 }
 
 /// What a machine has of its plane once this run is over: beside what it had, the parts that the run brought there.
@@ -75,7 +78,7 @@ pub(super) fn bring(parts: &mut BTreeMap<String, String>, run: &PlaybookRun, hos
 mod tests {
     use crds::{Machine, PlaybookRun};
 
-    use super::{digest_in, has_brought, never_came_to};
+    use super::{brought, digest_in, has_brought, never_came_to};
     use crate::settings::applied;
 
     fn machine() -> Machine {
@@ -132,5 +135,15 @@ mod tests {
         assert!(!has_brought(&with_parts(4, several, &other), "webhook", "h"));
         let running = with_parts(4, several, "phase: Running, hosts: [{name: h, brought: {webhook: 1.18.2-b}}]");
         assert!(!has_brought(&running, "webhook", "h") && !never_came_to(&running, "scheduler", "h"));
+    }
+
+    #[test]
+    fn of_two_runs_that_ended_within_one_second_the_later_one_says_what_is_there() {
+        let first = run(4, "webhook", "1.18.2-b", DONE);
+        let mut second = run(5, "webhook", "absent", DONE);
+        second.status.as_mut().unwrap().finished_at = first.status.as_ref().unwrap().finished_at.clone();
+        for runs in [[&first, &second], [&second, &first]] {
+            assert_eq!(brought(&runs, "webhook", ("h", "m-uid")).unwrap().1, "absent");
+        }
     }
 }

@@ -20,7 +20,6 @@ const AT_ONCE: usize = 8;
 /// What a plane is given whose members run many Pods.
 pub const OF_PLANE: &[Setting] = &[
     of_controllers("enable-no-execute-taint-eviction", "true", "false"),
-    of_controllers("no-execute-taint-eviction-purge-mode", "Directly", "Gracefully"),
     of_controllers("resource-eviction-rate", "100", "0.5"),
     of_controllers("rate-limiter-qps", "200", "10"),
     of_controllers("rate-limiter-bucket-size", "1000", "100"),
