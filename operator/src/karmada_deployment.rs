@@ -129,6 +129,15 @@ impl Observation {
         })
     }
 
+    async fn serve_members(&mut self, ctx: &Context, actions: &[Action]) {
+        let of_members = actions.iter().filter_map(|action| match action {
+            Action::Member(action) => Some(action),
+            _ => None,
+        });
+        let places = Places { in_plane: self.in_plane.as_ref(), on_host: self.on_host.as_ref() };
+        self.members.execute(ctx, (&self.object, self.now), &places, of_members).await;
+    }
+
     async fn issue(&self, ctx: &Context, wanted: &[LeafWanted]) -> Result<(), Error> {
         let owner = pki_owner(&self.object);
         let pki = pki::get(ctx, &owner).await?;
@@ -313,12 +322,23 @@ impl Reconcile for Observation {
             Action::CreateBackup(backup) => execute::create_ours(ctx, &**backup).await,
             Action::ApplyCluster(cluster) => execute::apply(ctx, &**cluster).await.map(drop),
             Action::Machines(act) => machines::execute(ctx, &self.object, act).await,
-            Action::Member(action) => {
-                let places = Places { in_plane: self.in_plane.as_ref(), on_host: self.on_host.as_ref() };
-                self.members.execute(ctx, &self.object, &places, action, self.now).await;
+            Action::Member(_) => {
+                self.serve_members(ctx, std::slice::from_ref(action)).await;
                 Ok(())
             }
         }
+    }
+
+    /// What is done for several members is done at once.
+    async fn execute_all(&mut self, ctx: &Context, actions: &[Action]) -> Result<(), Error> {
+        let both_of_members = |a: &Action, b: &Action| matches!((a, b), (Action::Member(_), Action::Member(_)));
+        for alike in actions.chunk_by(both_of_members) {
+            match alike {
+                [action] => self.execute(ctx, action).await?,
+                of_members => self.serve_members(ctx, of_members).await,
+            }
+        }
+        Ok(())
     }
 
     /// Of one on machines as a whole, and only if nobody else has written the object: the lock is in it.

@@ -69,6 +69,20 @@ pub trait Reconcile: Sized + Send + Sync + 'static {
     /// Carries out one action; makes no choice. What it is answered may be added to the observation.
     fn execute(&mut self, ctx: &Context, action: &Self::Action) -> impl Future<Output = Result<(), Error>> + Send;
 
+    /// Carries all of them out, in their order. Those of which none depends on another may be carried out at once.
+    fn execute_all(
+        &mut self,
+        ctx: &Context,
+        actions: &[Self::Action],
+    ) -> impl Future<Output = Result<(), Error>> + Send {
+        async move {
+            for action in actions {
+                self.execute(ctx, action).await?;
+            }
+            Ok(())
+        }
+    }
+
     /// The plan once its actions are done: with another status where their answers say more.
     fn conclude(&self, plan: PlanOf<Self>) -> PlanOf<Self> {
         match Self::PLANS_AGAIN && !plan.actions.is_empty() {
@@ -116,9 +130,7 @@ pub(crate) async fn reconcile<R: Reconcile>(ctx: Arc<Context>, object: Arc<R::Ob
     if R::STATUS_FIRST {
         shown = show(&ctx, &observed, &plan.status).await?;
     }
-    for action in &plan.actions {
-        observed.execute(&ctx, action).await?;
-    }
+    observed.execute_all(&ctx, &plan.actions).await?;
     let released = R::LAST.is_some_and(|last| plan.actions.contains(&last));
     let plan = if released { plan } else { observed.conclude(plan) };
     if !R::STATUS_FIRST && !released {

@@ -62,18 +62,20 @@ impl<'a> Inventory<'a> {
 
     /// All objects of these kinds that were made for the plane. An error says why the place does not answer.
     pub async fn listed(&self, kinds: &[Kind]) -> Result<Vec<Value>, String> {
-        let mut all = Vec::new();
-        for kind in kinds {
-            if let Some(known) = self.ctx.planes.inventories.listed(&self.key, *kind) {
-                all.extend(known);
-                continue;
-            }
-            let listed = self.objects.list_known(*kind, self.namespace, &selector(self.object)).await;
-            let Some(listed) = listed.map_err(|failure| failure.to_string())? else { continue };
-            self.put(*kind, &listed);
-            all.extend(listed);
+        self.know(kinds.iter().copied()).await?;
+        let lists: Vec<_> = kinds.iter().map(|kind| self.listed_of(*kind)).collect();
+        let all: Vec<Vec<Value>> = stream::iter(lists).buffered(AT_ONCE).try_collect().await?;
+        Ok(all.into_iter().flatten().collect())
+    }
+
+    async fn listed_of(&self, kind: Kind) -> Result<Vec<Value>, String> {
+        if let Some(known) = self.ctx.planes.inventories.listed(&self.key, kind) {
+            return Ok(known);
         }
-        Ok(all)
+        let listed = self.objects.list_known(kind, self.namespace, &selector(self.object)).await;
+        let Some(listed) = listed.map_err(|failure| failure.to_string())? else { return Ok(Vec::new()) };
+        self.put(kind, &listed);
+        Ok(listed)
     }
 
     /// These are all objects of a kind, as was found just now.
@@ -84,16 +86,23 @@ impl<'a> Inventory<'a> {
     /// How each of these objects is, as this manifest would have it, in their order: those that were listed as they
     /// were, the others are read. An error says why the place does not answer.
     pub async fn states(&self, wanted: &[(&AppliedObject, &Manifest)]) -> Result<Vec<State>, String> {
-        // One after the other asks for each kind once.
-        let kinds: BTreeSet<_> =
-            wanted.iter().map(|(object, _)| (&object.group, &object.version, &object.kind)).collect();
+        let kinds: BTreeSet<_> = wanted
+            .iter()
+            .map(|(object, _)| (object.group.as_str(), object.version.as_str(), object.kind.as_str()))
+            .collect();
+        self.know(kinds.into_iter()).await?;
+        let looks: Vec<_> = wanted.iter().map(|(object, manifest)| self.state(object, manifest)).collect();
+        stream::iter(looks).buffered(AT_ONCE).try_collect().await
+    }
+
+    /// Asks for these kinds one after the other: each is asked for once.
+    async fn know<'k>(&self, kinds: impl Iterator<Item = (&'k str, &'k str, &'k str)>) -> Result<(), String> {
         for (group, version, kind) in kinds {
             if let Err(Failure::Lost(why)) = self.objects.kind(group, version, kind).await {
                 return Err(why);
             }
         }
-        let looks: Vec<_> = wanted.iter().map(|(object, manifest)| self.state(object, manifest)).collect();
-        stream::iter(looks).buffered(AT_ONCE).try_collect().await
+        Ok(())
     }
 
     async fn state(&self, object: &AppliedObject, manifest: &Manifest) -> Result<State, String> {

@@ -32,8 +32,8 @@ use look::{Looked, look_at};
 use neighbours::Neighbours;
 pub(super) use observed::Members;
 
-/// Members that are looked at at once.
-const AT_ONCE: usize = 8;
+/// Members that are looked at, or served, at once.
+const AT_ONCE: usize = 16;
 
 /// Looks at the members in the plane and in themselves, first at those that answered last.
 ///

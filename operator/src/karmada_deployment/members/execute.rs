@@ -1,6 +1,9 @@
-//! How what is planned for a member is done. An act that fails ends those of its member, and of no other.
+//! How what is planned for members is done. An act that fails ends those of its member, and of no other.
+
+use std::collections::BTreeMap;
 
 use crds::{KarmadaDeployment, ObjectExt};
+use futures::{StreamExt, stream};
 use jiff::Timestamp;
 use plan::cluster_addon::State;
 use plan::karmada_deployment::Contact;
@@ -8,6 +11,7 @@ use plan::karmada_deployment::members::{Act, Action, Place};
 
 use super::super::given_estimators;
 use super::super::inventory::touched;
+use super::AT_ONCE;
 use super::observed::Members;
 use super::{certificates, host_access};
 use crate::context::Context;
@@ -15,28 +19,37 @@ use crate::error::{Error, chain};
 use crate::execute;
 use crate::objects::{Failure, Objects};
 
+/// What came of an act: how an object is that was applied, or what went wrong.
+type Answer = Result<Option<State>, String>;
+
 impl Members {
-    /// Does it. What went wrong, and how an object is that was applied, is seen in the member.
-    pub async fn execute(
+    /// Does what is planned for members: all for one in its order, and for several at once. What went wrong, and how an
+    /// object is that was applied, is seen in the member.
+    pub async fn execute<'a>(
         &mut self,
         ctx: &Context,
-        object: &KarmadaDeployment,
+        (object, now): (&KarmadaDeployment, Timestamp),
         places: &Places<'_>,
-        action: &Action,
-        now: Timestamp,
+        actions: impl Iterator<Item = &'a Action>,
     ) {
-        let Action { member, act } = action;
-        if self.members.get(member).is_none_or(|seen| seen.failure.is_some()) {
-            return;
+        let mut by_member: BTreeMap<&str, Vec<&Action>> = BTreeMap::new();
+        for action in actions {
+            by_member.entry(&action.member).or_default().push(action);
         }
-        let places = (self.objects.get(member), places);
-        touched(ctx, object, act.place().and_then(|of| objects(places, of).ok()));
-        match done(ctx, object, places, action, now).await {
-            Ok(state) => self.see(member, act, state),
-            Err(why) => {
-                tracing::warn!(namespace = object.namespace(), plane = object.name(), member, error = %why);
-                if let Some(seen) = self.members.get_mut(member) {
-                    seen.failure = Some(why);
+        by_member.retain(|member, _| self.members.get(*member).is_some_and(|seen| seen.failure.is_none()));
+        let served: Vec<_> = by_member
+            .into_iter()
+            .map(|(member, actions)| serve(ctx, (object, now), (self.objects.get(member), places), actions))
+            .collect();
+        let answers: Vec<Vec<_>> = stream::iter(served).buffer_unordered(AT_ONCE).collect().await;
+        for (Action { member, act }, answer) in answers.into_iter().flatten() {
+            match answer {
+                Ok(state) => self.see(member, act, state),
+                Err(why) => {
+                    tracing::warn!(namespace = object.namespace(), plane = object.name(), member, error = %why);
+                    if let Some(seen) = self.members.get_mut(member) {
+                        seen.failure = Some(why);
+                    }
                 }
             }
         }
@@ -58,6 +71,26 @@ impl Members {
             *seen = state;
         }
     }
+}
+
+/// Does all for one member, up to the first that fails.
+async fn serve<'a>(
+    ctx: &Context,
+    (object, now): (&KarmadaDeployment, Timestamp),
+    places: Reached<'_>,
+    actions: Vec<&'a Action>,
+) -> Vec<(&'a Action, Answer)> {
+    let mut answers = Vec::new();
+    for action in actions {
+        touched(ctx, object, action.act.place().and_then(|of| objects(places, of).ok()));
+        let answer = done(ctx, object, places, action, now).await;
+        let has_failed = answer.is_err();
+        answers.push((action, answer));
+        if has_failed {
+            break;
+        }
+    }
+    answers
 }
 
 /// Where objects are written, beside the member.
@@ -85,7 +118,7 @@ async fn done(
     places: Reached<'_>,
     action: &Action,
     now: Timestamp,
-) -> Result<Option<State>, String> {
+) -> Answer {
     let failed = |error: Error| chain(&error);
     let refused = |verb: &str, what: String, failure: Failure| format!("failed to {verb} {what}: {failure}");
     match &action.act {

@@ -16,8 +16,8 @@ use super::observed::{Member, Observed};
 use super::target::{Target, Wish, has_begun, known};
 use crate::Next;
 
-/// How many, where `spec.autoJoin` does not say.
-const MAX_CONCURRENT: usize = 5;
+/// How many, where `spec.autoJoin` does not say: a join is a score of small writes.
+const MAX_CONCURRENT: usize = 20;
 /// How long one that joins or leaves counts, in seconds.
 const COUNTS_SECONDS: i64 = 600;
 /// How often members at rest are looked at, and those that wait, in seconds.
