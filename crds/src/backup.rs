@@ -10,8 +10,8 @@ mod subject;
 mod verification;
 
 pub use inputs::{
-    BUNDLE_PREFIX, BackupInputs, ETCD_SECRETS, EtcdInputs, IDENTITY_SECRET, MOUNT_PATH, PKI_SECRET, S3Inputs,
-    SNAPSHOT_KEY, STORAGE_PREFIX, STORAGE_SECRETS, StagingInputs, StorageInputs,
+    BUNDLE_PREFIX, BackupInputs, ETCD_SECRETS, EtcdInputs, HOST_KUBECONFIG_SECRET, IDENTITY_SECRET, MOUNT_PATH,
+    PKI_SECRET, S3Inputs, SNAPSHOT_KEY, STORAGE_PREFIX, STORAGE_SECRETS, StagingInputs, StorageInputs,
 };
 pub use keys::{FetchedBackup, FetchedPlane, KeysFetched};
 pub use look::StorageLook;

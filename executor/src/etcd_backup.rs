@@ -27,6 +27,8 @@ mod member_stream;
 mod over_ssh;
 mod presence;
 mod program_output;
+mod reach;
+
 mod secrets;
 mod send;
 mod settings;

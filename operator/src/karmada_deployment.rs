@@ -45,6 +45,7 @@ use crate::pki::leaves;
 use crate::reconcile::{PlanOf, Reconcile, now};
 use crate::{execute, key_transfer, kubeconfig, live, pki};
 use etcd::EtcdDoor;
+pub(crate) use host::objects as host_objects;
 use inventory::{Inventory, touched};
 use machines::Belongings;
 pub(crate) use machines::part_files;

@@ -19,6 +19,9 @@ pub const BUNDLE_PREFIX: &str = "bundle.";
 /// Files of a run's Secret by which etcd is read: its authority, and a client's certificate and key, all PEM.
 pub const ETCD_SECRETS: [&str; 3] = ["pki.etcd-ca.crt", "etcd.backup-client.crt", "etcd.backup-client.key"];
 
+/// File of a run's Secret with the kubeconfig by which ports of Pods with members of etcd are forwarded.
+pub const HOST_KUBECONFIG_SECRET: &str = "etcd.host-kubeconfig";
+
 /// File of a run's Secret with the age identity that decrypts the backup that is staged.
 pub const IDENTITY_SECRET: &str = "restore.identity";
 /// Entry of the Secret of fetched keys, and file beside a plane's etcd that is restored, with the key of the snapshot
@@ -108,6 +111,11 @@ pub struct EtcdInputs {
     /// Below which keys there must be some, and those are counted. None: all keys are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prefix: Option<String>,
+    /// The namespace of the Pods of its members, where those are reached by a port alone that the API of their cluster
+    /// forwards: by the kubeconfig in [`HOST_KUBECONFIG_SECRET`]. The host of each endpoint begins with the name of its
+    /// Pod then. None: the endpoints are connected to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub forwarded_in: Option<String>,
 }
 
 /// What is asked of a run that brings a backup to the machines.

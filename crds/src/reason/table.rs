@@ -175,11 +175,9 @@ reasons! {
     BackupNotStaged Warning []
         "A backup does not lie ready on a machine, or not the same on all."
         "Play the step `stage-backup` again; the message says what differs.";
-    BackupNotSupported Warning [COMPLETE FAILED READY UP_TO_DATE]
-        "The etcd of a Karmada control plane is on another host cluster than the metadata cluster, and is not external: it cannot be read. \
-         Or one is to begin with a backup in a volume, which its Pods cannot mount."
-        "Give the plane an external etcd that Pods of the metadata cluster reach, or take snapshots there by your own means. To begin with a \
-         backup, copy it into a bucket.";
+    BackupNotSupported Warning [READY]
+        "A Karmada control plane is to begin with a backup in a volume, which its Pods cannot mount."
+        "Copy the backup into a bucket.";
     BackupOfOtherCluster Warning [COMPLETE FAILED READY]
         "The backup is of another cluster: it has another name, or other keys."
         "Name a backup of this cluster in a new EtcdRestore; `manifest.json` in the storage says whose it is.";

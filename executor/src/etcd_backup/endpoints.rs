@@ -1,25 +1,20 @@
 //! A backup of an etcd over its endpoints: this program speaks TLS to a member itself, and no machine is involved.
 
 use std::io;
-use std::time::Duration;
 
 use backup::{BackupError, BundleFile, Credentials, EtcdTls, Store, Task};
 use crds::Reason;
 use crds::backup::BackupInputs;
 use crds::etcd_backup::BackupContent;
-use tokio::net::TcpStream;
 use tokio::runtime::Builder;
 use tokio::sync::{mpsc, oneshot};
-use tokio::time::timeout;
 
 use super::abandoned::cleaned;
+use super::reach::Reach;
 use super::secrets::{bundle, credentials, tls};
 use super::work::content;
 use crate::inputs::address;
 use crate::secrets::Secrets;
-
-/// Until an endpoint accepts a connection.
-const CONNECT: Duration = Duration::from_secs(10);
 
 /// What is needed to take the backup.
 pub struct OverEndpoints {
@@ -27,6 +22,7 @@ pub struct OverEndpoints {
     tls: EtcdTls,
     bundle: Vec<BundleFile>,
     credentials: Credentials,
+    secrets: Secrets,
 }
 
 /// Why there is no backup.
@@ -42,8 +38,8 @@ pub struct EndpointsFailure {
 impl OverEndpoints {
     /// The backup of these inputs, with the run's secrets.
     pub fn new(inputs: &BackupInputs, secrets: &Secrets) -> Self {
-        let inputs = inputs.clone();
-        Self { inputs, tls: tls(secrets), bundle: bundle(secrets), credentials: credentials(secrets) }
+        let (inputs, secrets) = (inputs.clone(), secrets.clone());
+        Self { inputs, tls: tls(&secrets), bundle: bundle(&secrets), credentials: credentials(&secrets), secrets }
     }
 
     /// Takes the backup, and asks the storage whether it is whole. Reports the bytes that are stored. Returns when it
@@ -54,9 +50,10 @@ impl OverEndpoints {
         canceled: oneshot::Receiver<()>,
     ) -> io::Result<Result<BackupContent, EndpointsFailure>> {
         let runtime = Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+        let reach = runtime.block_on(Reach::new(self.inputs.etcd.as_ref(), &self.secrets))?;
         Ok(runtime.block_on(async {
             let taken = tokio::select! {
-                taken = self.taken(report) => Some(taken),
+                taken = self.taken(&reach, report) => Some(taken),
                 _ = canceled => None,
             };
             match taken {
@@ -77,12 +74,16 @@ impl OverEndpoints {
         }))
     }
 
-    async fn taken(&self, report: mpsc::UnboundedSender<u64>) -> Result<BackupContent, BackupError> {
+    async fn taken(&self, reach: &Reach, report: mpsc::UnboundedSender<u64>) -> Result<BackupContent, BackupError> {
         let store = Store::open(&self.inputs.storage, &self.credentials).await?;
         let etcd = self.inputs.etcd.as_ref();
         let endpoints = etcd.map(|etcd| etcd.endpoints.as_slice()).unwrap_or_default();
         let prefix = etcd.and_then(|etcd| etcd.prefix.as_deref());
-        let url = backup::choose(endpoints, prefix, &self.tls, dial).await?;
+        let dial = |reach: &Reach| {
+            let reach = reach.clone();
+            move |url| reach.clone().dial(url)
+        };
+        let url = backup::choose(endpoints, prefix, &self.tls, dial(reach)).await?;
         let task = Task {
             inputs: &self.inputs,
             member: address(&url).unwrap_or(&url),
@@ -92,7 +93,7 @@ impl OverEndpoints {
             store: &store,
             spool: None,
         };
-        let to = url.clone();
+        let (dial, to) = (dial(reach), url.clone());
         // Nobody may be there to hear of it any more.
         let progress = move |bytes| {
             let _ = report.send(bytes);
@@ -101,11 +102,4 @@ impl OverEndpoints {
         let manifest = backup::verify(&store, &self.inputs.location).await?;
         Ok(content(&manifest, &self.inputs.location))
     }
-}
-
-async fn dial(url: String) -> io::Result<TcpStream> {
-    let address = address(&url).ok_or_else(|| io::Error::from(io::ErrorKind::InvalidInput))?;
-    let stream = timeout(CONNECT, TcpStream::connect(address)).await??;
-    stream.set_nodelay(true)?;
-    Ok(stream)
 }

@@ -1,7 +1,7 @@
 //! Checks what a run gets of the backup that it takes: it is there where a step makes one, with the secrets that it
 //! needs.
 
-use crds::backup::{ETCD_SECRETS, STORAGE_PREFIX, STORAGE_SECRETS, StorageInputs};
+use crds::backup::{ETCD_SECRETS, HOST_KUBECONFIG_SECRET, STORAGE_PREFIX, STORAGE_SECRETS, StorageInputs};
 use crds::inputs::RunInputs;
 use crds::step::Step;
 
@@ -33,6 +33,8 @@ pub(super) fn check(model: &RunInputs, secrets: &Secrets) -> Result<(), InputsEr
         }
     }
     let mut needed: Vec<String> = ETCD_SECRETS.map(str::to_owned).into();
+    let is_forwarded = backup.etcd.as_ref().is_some_and(|etcd| etcd.forwarded_in.is_some());
+    needed.extend(is_forwarded.then(|| HOST_KUBECONFIG_SECRET.to_owned()));
     needed.extend(of_storage(&backup.storage));
     all_there("backup", &needed, secrets)
 }

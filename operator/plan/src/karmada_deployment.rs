@@ -4,6 +4,7 @@
 //! it.
 
 mod action;
+mod backup_access;
 pub(crate) mod backup_source;
 mod component;
 mod contact;
@@ -50,6 +51,8 @@ use serde_json::{Value, json};
 
 use crate::{Next, Plan};
 pub use action::{Action, Planned};
+pub use backup_access::{backup_access, backup_account, etcd_workload};
+pub use backup_source::forwarding_host;
 pub use component::Component;
 pub use contact::{Contact, Forbidden};
 pub use contents::Files;

@@ -92,8 +92,10 @@ impl State {
         let name = target.name.or(body["metadata"]["name"].as_str()).unwrap_or_default().to_owned();
         let key = key(target.plural, target.namespace, &name);
         let old = self.objects.get(&key).map(Kept::to_value);
-        if target.sub == Some("eviction") {
-            return self.evict(&key, old, target.namespace, &body);
+        match target.sub {
+            Some("eviction") => return self.evict(&key, old, target.namespace, &body),
+            Some("token") => return token(&key, old.as_ref(), body),
+            _ => {}
         }
         match (method.as_str(), old) {
             ("POST", Some(_)) => status(409, "AlreadyExists"),
@@ -174,6 +176,15 @@ impl State {
         old["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
         self.store(key, old)
     }
+}
+
+/// What a TokenRequest of a ServiceAccount is answered: its token names it.
+fn token(key: &str, account: Option<&Value>, mut request: Value) -> (StatusCode, Value) {
+    if account.is_none() {
+        return status(404, "NotFound");
+    }
+    request["status"] = json!({ "token": format!("token of {key}"), "expirationTimestamp": "2026-01-01T04:00:00Z" });
+    (StatusCode::CREATED, request)
 }
 
 fn manager(query: &str) -> &str {

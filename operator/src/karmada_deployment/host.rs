@@ -18,7 +18,7 @@ use crate::objects::{Failure, Found, Objects, Server, within};
 use crate::remote::Key;
 
 /// The objects of the host cluster; none: there is no contact with it.
-pub(super) fn objects(ctx: &Context, object: &KarmadaDeployment) -> Option<Objects> {
+pub(crate) fn objects(ctx: &Context, object: &KarmadaDeployment) -> Option<Objects> {
     let (client, server) = match &object.spec.host_cluster_ref {
         None => (ctx.client.clone(), Server::Metadata),
         Some(cluster) => {

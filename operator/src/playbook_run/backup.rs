@@ -1,13 +1,16 @@
 //! What a run that takes a backup is given: what its `backupRef` leads to, a client's certificate of etcd, the keys of
 //! the storage, and the files that are stored beside the snapshot.
 
-use crds::backup::{BUNDLE_PREFIX, ETCD_SECRETS, STORAGE_PREFIX, STORAGE_SECRETS};
+mod host_access;
+
+use crds::backup::{BUNDLE_PREFIX, ETCD_SECRETS, HOST_KUBECONFIG_SECRET, STORAGE_PREFIX, STORAGE_SECRETS};
 use crds::{BackupStorage, ClusterDeployment, EtcdBackup, KarmadaDeployment, MachineSet, PlaybookRun};
 use jiff::Timestamp;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
 use kube::{Resource, ResourceExt};
 use plan::inputs::{BackupSeen, PlaneSeen, etcd_client_values, etcd_without_machine};
+use plan::karmada_deployment::forwarding_host;
 use plan::rotation::Subject;
 use serde::Serialize;
 use serde_json::json;
@@ -56,7 +59,8 @@ async fn plane_seen(ctx: &Context, namespace: &str, name: &str) -> Result<Option
         return Ok(None);
     };
     let has_keys = pki::read(ctx, &plane_pki_owner(&object)).await?.is_some();
-    Ok(Some(PlaneSeen { object, has_keys }))
+    let host_problem = host_access::problem(ctx, &object).await?;
+    Ok(Some(PlaneSeen { object, has_keys, host_problem }))
 }
 
 /// The files of the run's Secret.
@@ -85,6 +89,9 @@ pub(super) async fn files(
         (None, None) => Data::from([in_bundle("etcdbackup.json", &plain(&seen.backup))?]),
     });
     files.extend(of_storage(seen.seen.credentials));
+    if let Some(plane) = plane.filter(|plane| forwarding_host(plane).is_some()) {
+        files.insert(HOST_KUBECONFIG_SECRET.to_owned(), host_access::kubeconfig(ctx, plane).await?);
+    }
     Ok(files)
 }
 

@@ -56,7 +56,7 @@ async fn an_etcd_without_a_cluster_is_backed_up_with_its_members_if_its_prefix_h
     member.fill(3).await;
     member.client().await.put("/registry2/other", "x", None).await.unwrap();
     (fixture.inputs.cluster, fixture.inputs.cluster_uid) = (String::new(), String::new());
-    let mut etcd = EtcdInputs { endpoints: vec![member.url()], prefix: Some("/lab".to_owned()) };
+    let mut etcd = EtcdInputs { endpoints: vec![member.url()], prefix: Some("/lab".to_owned()), forwarded_in: None };
     fixture.inputs.etcd = Some(etcd.clone());
     let empty = fixture.take(&member, NEVER).await.unwrap_err();
     assert_eq!((empty.reason(), empty.retriable()), ("EtcdPrefixEmpty", false), "{empty}");
@@ -96,7 +96,7 @@ async fn the_etcd_of_a_plane_is_read_by_the_names_of_its_members_and_its_manifes
     let taken = async |name: &str| {
         let url = format!("https://{name}:2379");
         let prefix = Some("/registry".to_owned());
-        let etcd = EtcdInputs { endpoints: vec![url.clone()], prefix };
+        let etcd = EtcdInputs { endpoints: vec![url.clone()], prefix, forwarded_in: None };
         let dial = move |_: String| TcpStream::connect(("127.0.0.1", port));
         choose(&etcd.endpoints, etcd.prefix.as_deref(), &tls, dial).await?;
         let member = format!("{name}:2379");

@@ -8,7 +8,7 @@ use super::run;
 use super::state::State;
 use crate::certificates::keeps_from_reading;
 use crate::formed_cluster::FormedCluster;
-use crate::karmada_deployment::backup_source::{self, etcd_not_reached, has_etcd_on_machines};
+use crate::karmada_deployment::backup_source::{self, has_etcd_on_machines};
 use crate::lifecycle;
 
 /// The cluster whose lock the run takes, once its etcd can be read; none: it is read by a run of no cluster. Errors:
@@ -65,9 +65,6 @@ fn plane<'a>(observed: &Observed<'a>, name: &str) -> Result<&'a KarmadaDeploymen
     if plane.is_deleting() {
         let message = format!("KarmadaDeployment {name} is being deleted");
         return Err(State::GivenUp(Reason::ClusterDeleting.into(), message));
-    }
-    if let Some(message) = etcd_not_reached(plane) {
-        return Err(State::GivenUp(Reason::BackupNotSupported.into(), message));
     }
     match backup_source::is_installed(plane) {
         true => Ok(plane),

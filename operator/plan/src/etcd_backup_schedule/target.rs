@@ -49,12 +49,7 @@ impl<'a> Target<'a> {
     pub fn excluded(self) -> Option<(Reason, String)> {
         let is_installed = match self {
             Self::Cluster(deployment) => lifecycle::is_installed(deployment),
-            Self::Plane(plane) => {
-                if let Some(message) = backup_source::etcd_not_reached(plane) {
-                    return Some((Reason::BackupNotSupported, message));
-                }
-                backup_source::is_installed(plane)
-            }
+            Self::Plane(plane) => backup_source::is_installed(plane),
             Self::Etcd => true,
         };
         (!is_installed).then(|| (Reason::NotInstalled, format!("{} is not installed yet", self.said())))

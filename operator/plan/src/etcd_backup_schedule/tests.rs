@@ -550,15 +550,6 @@ fn a_plane_is_backed_up_as_clusters_are_and_its_backups_are_kept_apart_from_thos
     assert_eq!(world.deleted.len(), 2);
 }
 
-#[test]
-fn a_plane_whose_etcd_is_not_reached_is_said_and_no_backup_of_it_is_made() {
-    let fields = json!({ "karmadaDeploymentRef": { "name": "k1" } });
-    let mut world = World::with("2026-06-01T03:00:00Z", fields, &[]);
-    let remote = json!({ "hostClusterRef": { "name": "host-a" }, "apiServer": { "serviceType": "NodePort" } });
-    world.plane = Some(karmada(remote));
-    assert_eq!((world.step(), world.ready().0.as_str()), (0, "False BackupNotSupported"));
-}
-
 impl World {
     /// The newest backup was verified, and is so.
     fn verify(&mut self, is_good: bool) {

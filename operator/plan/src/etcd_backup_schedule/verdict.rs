@@ -89,7 +89,6 @@ fn severity(reason: Reason) -> usize {
         Reason::BackupMissed,
         Reason::BackupShrank,
         Reason::VerificationNotMade,
-        Reason::BackupNotSupported,
         Reason::NotInstalled,
     ];
     order.iter().position(|there| *there == reason).unwrap_or(order.len())

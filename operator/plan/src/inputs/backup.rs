@@ -8,7 +8,8 @@ use super::etcd_client::etcd_client_values;
 use super::observed::{BackupSeen, ClusterSeen, PlaneSeen};
 use super::problem::InputsProblem;
 use super::storage::storage;
-use crate::karmada_deployment::backup_source::{self, has_etcd_on_machines};
+use crate::addon::Problem;
+use crate::karmada_deployment::backup_source::{self, forwarding_host, has_etcd_on_machines};
 use crate::karmada_deployment::pki;
 use crate::naming::short_hash;
 
@@ -89,8 +90,11 @@ fn plane(seen: &BackupSeen) -> Result<Option<&KarmadaDeployment>, InputsProblem>
         return Ok(None);
     };
     match &seen.plane {
-        Some(plane) if plane.has_keys => Ok(Some(&plane.object)),
-        Some(plane) => Err(InputsProblem::waits(Reason::PKIMissing, pki::missing(&plane.object))),
+        Some(plane) if !plane.has_keys => Err(InputsProblem::waits(Reason::PKIMissing, pki::missing(&plane.object))),
+        Some(PlaneSeen { host_problem: Some(Problem { reason, message }), .. }) => {
+            Err(InputsProblem::waits(*reason, message.clone()))
+        }
+        Some(plane) => Ok(Some(&plane.object)),
         None => {
             let message = format!("KarmadaDeployment {} is not there: make it, or delete this run", reference.name);
             Err(InputsProblem::waits(Reason::KarmadaDeploymentNotFound, message))
@@ -151,7 +155,7 @@ pub fn etcd_without_machine<'a>(
     deployment: Option<&'a ClusterDeployment>,
 ) -> Option<EtcdWithoutMachine<'a>> {
     if let Some(etcd) = &seen.backup.spec.etcd {
-        let inputs = EtcdInputs { endpoints: etcd.endpoints.clone(), prefix: etcd.prefix.clone() };
+        let inputs = EtcdInputs { endpoints: etcd.endpoints.clone(), prefix: etcd.prefix.clone(), forwarded_in: None };
         return Some(EtcdWithoutMachine { inputs, secret: Some(&etcd.secret_ref.name) });
     }
     if let Some(PlaneSeen { object, .. }) = &seen.plane {
@@ -159,12 +163,14 @@ pub fn etcd_without_machine<'a>(
             return None;
         }
         let prefix = Some(backup_source::etcd_prefix(object).to_owned());
-        let inputs = EtcdInputs { endpoints: backup_source::etcd_endpoints(object), prefix };
+        let forwarded_in = forwarding_host(object).map(|_| object.spec.host_namespace.clone());
+        let inputs = EtcdInputs { endpoints: backup_source::etcd_endpoints(object), prefix, forwarded_in };
         let secret = object.spec.etcd.external.as_ref().map(|external| external.secret_ref.name.as_str());
         return Some(EtcdWithoutMachine { inputs, secret });
     }
     let etcd = &deployment?.spec.etcd;
-    let inputs = EtcdInputs { endpoints: etcd.endpoints.clone(), prefix: Some(etcd.prefix().to_owned()) };
+    let prefix = Some(etcd.prefix().to_owned());
+    let inputs = EtcdInputs { endpoints: etcd.endpoints.clone(), prefix, forwarded_in: None };
     let secret = etcd.secret_ref.as_ref().map(|secret| secret.name.as_str()).unwrap_or_default();
     (etcd.topology == EtcdTopology::External).then_some(EtcdWithoutMachine { inputs, secret: Some(secret) })
 }
@@ -233,7 +239,7 @@ mod tests {
                 { "name": "etcd", "version": "3.6.6-0" }, { "name": "kube-apiserver", "version": "1.35.2" }] });
             object.status = serde_json::from_value(status).unwrap();
             let mut world = Self::new(json!({ "karmadaDeploymentRef": { "name": "k1" } }), &[], None);
-            world.plane = Some(PlaneSeen { object, has_keys: true });
+            world.plane = Some(PlaneSeen { object, has_keys: true, host_problem: None });
             world
         }
 
@@ -318,6 +324,21 @@ mod tests {
         assert_eq!((etcd.endpoints[0].as_str(), etcd.prefix.as_deref()), ("https://10.0.0.5:2379", Some("/k1")));
         let without = World { has_secret: false, ..world };
         assert!(without.inputs().unwrap_err().contains("Secret etcd"));
+    }
+
+    #[test]
+    fn pods_of_another_cluster_are_read_over_ports_that_its_api_forwards_once_it_is_reached() {
+        let remote = json!({ "hostClusterRef": { "name": "a" }, "hostNamespace": "planes" });
+        let mut world = World { has_secret: false, ..World::of_plane(remote) };
+        let etcd = world.inputs().unwrap().etcd.unwrap();
+        assert_eq!(etcd.forwarded_in.as_deref(), Some("planes"));
+        assert!(etcd.endpoints[0].starts_with("https://k1-etcd-0.k1-etcd-peers.planes.svc"), "{:?}", etcd.endpoints);
+        let message = "Cluster a is not reached".to_owned();
+        let problem = crate::addon::Problem { reason: crds::Reason::WaitingForCluster, message };
+        world.plane.as_mut().unwrap().host_problem = Some(problem);
+        assert_eq!(world.inputs().unwrap_err(), "Cluster a is not reached");
+        let here = World { has_secret: false, ..World::of_plane(json!({})) }.inputs().unwrap();
+        assert_eq!(here.etcd.unwrap().forwarded_in, None);
     }
 
     #[test]

@@ -12,6 +12,7 @@ use super::artifacts;
 use super::credential::Credentials;
 use super::registries::Registries;
 use super::storage::StorageSeen;
+use crate::addon::Problem;
 use crate::hooks::Library;
 use crate::rotation::Authorities;
 
@@ -135,6 +136,8 @@ pub struct PlaneSeen {
     pub object: KarmadaDeployment,
     /// Whether the Secret with its authorities and keys is there.
     pub has_keys: bool,
+    /// Why its host, whose API forwards ports of etcd's Pods, is not asked; none: it is, or need not be.
+    pub host_problem: Option<Problem>,
 }
 
 /// What a run's `restoreRef` leads to; or, of an install that brings a backup, what its ClusterDeployment begins with.

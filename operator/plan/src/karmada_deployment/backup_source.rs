@@ -1,7 +1,7 @@
 //! What a backup of a plane reads, and what it says of the plane.
 
 use crds::cluster_deployment::ETCD_PREFIX;
-use crds::{KarmadaDeployment, KubernetesVersion, ObjectExt};
+use crds::{KarmadaDeployment, KubernetesVersion};
 
 use super::component::Component;
 use super::etcd::{ETCD_PORTS, etcd_member_name};
@@ -42,12 +42,9 @@ pub(crate) fn has_etcd_on_machines(object: &KarmadaDeployment) -> bool {
     object.spec.binary.is_some() && object.spec.etcd.external.is_none()
 }
 
-/// Why its etcd cannot be read, by runs on machines or from Pods of the metadata cluster; none: it can.
-pub(crate) fn etcd_not_reached(object: &KarmadaDeployment) -> Option<String> {
-    let host = object.spec.host_cluster_ref.as_ref().filter(|_| object.spec.etcd.external.is_none())?;
-    Some(format!(
-        "the etcd of KarmadaDeployment {} runs on Cluster {}, whose Pods are not reached from the metadata cluster: of such a plane only an etcd of spec.etcd.external is backed up",
-        object.name(),
-        host.name
-    ))
+/// The name of the Cluster whose API forwards ports of its etcd's Pods, since Pods of the metadata cluster do not reach
+/// them; none: they do, or it has none there.
+pub fn forwarding_host(object: &KarmadaDeployment) -> Option<&str> {
+    let host = object.spec.host_cluster_ref.as_ref().filter(|_| object.spec.etcd.external.is_none());
+    host.map(|host| host.name.as_str())
 }

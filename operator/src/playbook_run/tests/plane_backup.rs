@@ -6,9 +6,10 @@ use base64::engine::general_purpose::STANDARD;
 use crds::{KarmadaDeployment, PlaybookRun};
 use serde_json::{Value, json};
 
-use super::{JOB, RUN, until_rest};
+use super::{JOB, RUN, turn, until_rest};
 use crate::fake_api::FakeApi;
 use crate::karmada_deployment::pki_owner;
+use crate::remote::Key;
 
 const SECRET: &str = "secrets/fleet/r";
 const PLANE: &str = "karmadadeployments/fleet/k1";
@@ -94,6 +95,55 @@ async fn a_run_for_a_plane_waits_for_its_keys_and_gets_a_certificate_that_its_et
         (&json!("k1"), &json!("1.18.2"))
     );
     assert!(backup["location"].as_str().unwrap().starts_with("_karmada/k1/"), "{backup}");
+}
+
+#[tokio::test]
+async fn an_etcd_in_pods_of_another_cluster_is_read_through_its_api_by_whoever_may_do_nothing_else() {
+    let api = world(&json!({ "local": { "replicas": 3 } }));
+    api.edit(PLANE, |plane| {
+        plane["spec"]["hostClusterRef"] = json!({ "name": "a" });
+        plane["spec"]["hostNamespace"] = json!("planes");
+    });
+    make_keys(&api).await;
+    until_rest(&api, 1).await;
+    let reason = || api.get(RUN).unwrap()["status"]["conditions"][0]["reason"].clone();
+    assert_eq!(reason(), "ClusterNotFound");
+    let cluster = json!({ "apiVersion": GROUP, "kind": "Cluster", "metadata": { "name": "a", "namespace": "fleet" },
+        "spec": { "kubeconfigRef": { "name": "a-kubeconfig" } } });
+    api.put("clusters", &cluster.to_string());
+    let kubeconfig = json!({ "apiVersion": "v1", "kind": "Config", "current-context": "c",
+        "clusters": [{ "name": "c", "cluster": { "server": "https://a.test:6443" } }],
+        "users": [{ "name": "c", "user": { "token": "administrator" } }],
+        "contexts": [{ "name": "c", "context": { "cluster": "c", "user": "c" } }] });
+    let data = json!({ "kubeconfig": STANDARD.encode(kubeconfig.to_string()) });
+    let secret = json!({ "apiVersion": "v1", "kind": "Secret",
+        "metadata": { "name": "a-kubeconfig", "namespace": "fleet" }, "data": data });
+    api.put("secrets", &secret.to_string());
+    until_rest(&api, 1).await;
+    assert_eq!((reason(), api.get(JOB)), (json!("ClusterUnreachable"), None));
+
+    let host = FakeApi::default();
+    let workload = json!({ "apiVersion": "apps/v1", "kind": "StatefulSet",
+        "metadata": { "name": "k1-etcd", "namespace": "planes" } });
+    host.put("statefulsets", &workload.to_string());
+    let ctx = api.context();
+    ctx.remote.put(&Key::new("fleet", "a"), host.client());
+    ctx.remote.show(&Key::new("fleet", "a"), Vec::new());
+    turn(&ctx, &api).await;
+    turn(&ctx, &api).await;
+    let files = api.get(SECRET).unwrap_or_else(|| panic!("{}", reason()))["data"].clone();
+    let given: Value = serde_yaml::from_str(&file(&files, "etcd.host-kubeconfig")).unwrap();
+    assert_eq!(given["clusters"][0]["cluster"]["server"], "https://a.test:6443");
+    let user = &given["users"][0]["user"];
+    assert_eq!(user["token"], "token of serviceaccounts/planes/k1-etcd-backup");
+    assert!(!given.to_string().contains("administrator"), "the operator's own credentials stay where they are");
+    let role = host.get("roles/planes/k1-etcd-backup").unwrap();
+    assert_eq!(role["rules"][0]["resourceNames"], json!(["k1-etcd-0", "k1-etcd-1", "k1-etcd-2"]));
+    assert_eq!(role["metadata"]["ownerReferences"][0]["uid"], "statefulsets-planes-k1-etcd-1");
+    assert!(host.get("rolebindings/planes/k1-etcd-backup").is_some());
+    let map = api.get("configmaps/fleet/r").unwrap();
+    let inputs: Value = serde_json::from_str(map["data"]["inputs.json"].as_str().unwrap()).unwrap();
+    assert_eq!(inputs["backup"]["etcd"]["forwardedIn"], "planes");
 }
 
 #[tokio::test]
