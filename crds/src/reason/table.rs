@@ -715,6 +715,9 @@ reasons! {
     InvalidEtcdClient Warning [COMPLETE FAILED READY]
         "A certificate or the private key in the Secret of `spec.etcd.secretRef` cannot be used."
         "Correct the Secret; the message names the key and says what was found.";
+    InvalidPodSpec Warning [READY UP_TO_DATE]
+        "A volume, a mount or a container that the API server of a Karmada control plane is to have besides does not fit its Pods."
+        "Correct the field that the message names.";
     InvalidSSHKey Warning [COMPLETE FAILED READY]
         "The Secret's `ssh-privatekey` is no private key that SSH reads."
         "Correct the Secret; the message says what was found.";

@@ -36,6 +36,7 @@ mod restore_seen;
 mod restoring;
 mod rotating;
 mod seats;
+mod sidecars;
 mod spec_problem;
 mod status;
 mod token_restart;

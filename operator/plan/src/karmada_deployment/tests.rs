@@ -13,5 +13,6 @@ mod restore;
 mod rotation;
 mod secrets;
 mod sequence;
+mod sidecars;
 mod upgrade;
 pub(super) mod world;
