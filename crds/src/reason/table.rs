@@ -551,7 +551,7 @@ reasons! {
         "Data that is neither that from before a restore nor the restored one is in etcd's directory."
         "Look what it is, and move it away; the message names the directories.";
     EtcdScalingBlocked Warning [READY UP_TO_DATE]
-        "Members of a Karmada control plane's etcd are to be added or removed, and that does not go on."
+        "Members of a Karmada control plane's etcd are to be added, removed or replaced, and that does not go on."
         "Do what the message says; the members that there are go on meanwhile.";
     EtcdSplit Warning []
         "Members of etcd are of different clusters."
@@ -1427,7 +1427,7 @@ reasons! {
         "Machines are being removed."
         "";
     ScalingEtcd Progressing [READY UP_TO_DATE]
-        "Members of a Karmada control plane's etcd are being added or removed, one after the other."
+        "Members of a Karmada control plane's etcd are being added, removed or replaced, one after the other."
         "";
     ScalingUp Progressing [CONTROL_PLANE_READY ETCD_READY READY WORKERS_READY]
         "Machines are being added."

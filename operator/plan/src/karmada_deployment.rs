@@ -56,7 +56,7 @@ pub use contact::{Contact, Forbidden};
 pub use contents::Files;
 pub use deletion::members_are_seen;
 pub use endpoint::endpoint;
-pub use etcd::{EtcdAct, EtcdMember, EtcdSeen, EtcdWorkload, Membership};
+pub use etcd::{EtcdAct, EtcdMember, EtcdSeen, EtcdVolume, EtcdWorkload, Membership};
 pub use given_estimator::GivenEstimator;
 pub use host_seen::HostSeen;
 pub use leaves::LeafWanted;

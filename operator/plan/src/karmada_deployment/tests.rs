@@ -6,6 +6,7 @@ mod deletion;
 mod estimators;
 mod etcd;
 mod fields;
+mod lost_volumes;
 mod members;
 mod refusals;
 mod reports;
