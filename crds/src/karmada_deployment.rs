@@ -8,6 +8,7 @@ mod flags;
 mod images;
 mod members;
 mod restore;
+mod sidecars;
 mod source;
 mod status;
 mod upgrade;
@@ -33,6 +34,7 @@ pub use members::{
     AutoJoin, JoinRule, KarmadaMember, MOST_MEMBERS, MemberEstimator, OnDeselect, SyncMode, UnjoinPolicy,
 };
 pub use restore::{KarmadaMemberReport, KarmadaRestoreStep, KarmadaRestoredFrom};
+pub use sidecars::{API_SERVER_CONTAINER, OWN_PATHS, OWN_VOLUMES, PodPart};
 pub use source::KarmadaCrds;
 pub use status::{
     KarmadaComponentStatus, KarmadaDeploymentStatus, KarmadaMemberPhase, KarmadaMemberStatus, MemberCounts,
@@ -103,6 +105,7 @@ const ESTIMATOR_MESSAGE: &str = "members[].estimator.enabled: true needs spec.es
 #[x_kube(validation = Rule::new(binary::ETCD_LOCAL_RULE).message(binary::ETCD_LOCAL_MESSAGE).field_path(".etcd"))]
 #[x_kube(validation = Rule::new(binary::ETCD_EXTERNAL_RULE).message(binary::ETCD_EXTERNAL_MESSAGE))]
 #[x_kube(validation = Rule::new(binary::SERVICE_RULE).message(binary::SERVICE_MESSAGE).field_path(".apiServer"))]
+#[x_kube(validation = Rule::new(sidecars::MODE_RULE).message(sidecars::MODE_MESSAGE).field_path(".apiServer"))]
 #[x_kube(validation = binary::no_replicas("apiServer"))]
 #[x_kube(validation = binary::no_pods("apiServer"))]
 #[x_kube(validation = binary::no_replicas("kubeControllerManager"))]

@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::component::ComponentSettings;
+use super::sidecars::{self, PodPart};
 use crate::node_metadata::{ANNOTATION_KEYS_MESSAGE, ANNOTATION_KEYS_RULE, AnnotationValue};
 
 const ADDRESS_RULE: &str = "self.serviceType != 'ClusterIP' || !has(self.loadBalancerApiserverIp)";
@@ -69,6 +70,24 @@ pub struct PlaneApiServer {
     #[serde(default = "default_subnet")]
     #[schemars(length(min = 9, max = 18), regex(pattern = r"^[0-9]{1,3}(\.[0-9]{1,3}){3}/(1[2-9]|2[0-8])$"))]
     pub service_subnet: String,
+    /// Further volumes of its Pods, each as in a PodSpec, with a name of its own; at most 16. Allowed are `configMap`,
+    /// `csi`, `downwardAPI`, `emptyDir`, `ephemeral`, `persistentVolumeClaim`, `projected` without a token of a
+    /// ServiceAccount, and `secret`, of objects in `hostNamespace`. An edit rolls its Pods. Not with mode `Binary`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(schema_with = "sidecars::volumes")]
+    pub extra_volumes: Vec<PodPart>,
+    /// What of these the API server has mounted, each as in a PodSpec; at most 16. An edit rolls its Pods. Not with
+    /// mode `Binary`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(schema_with = "sidecars::mounts")]
+    pub extra_volume_mounts: Vec<PodPart>,
+    /// Containers beside the API server in its Pods, each as in a PodSpec, with a name of its own; at most 8. A Pod is
+    /// ready once all of its containers are. They keep the Pod Security Standard `restricted`: what they do not say of
+    /// it is filled in, with a root file system that nobody writes, and what contradicts it is refused. They mount
+    /// volumes of `extraVolumes` alone. An edit rolls the Pods. Not with mode `Binary`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(schema_with = "sidecars::containers")]
+    pub sidecar_containers: Vec<PodPart>,
     /// How many, which version, and what it is started with.
     #[serde(flatten)]
     pub settings: ComponentSettings,
@@ -107,6 +126,9 @@ impl Default for PlaneApiServer {
             service_annotations: BTreeMap::new(),
             cert_sans: Vec::new(),
             service_subnet: default_subnet(),
+            extra_volumes: Vec::new(),
+            extra_volume_mounts: Vec::new(),
+            sidecar_containers: Vec::new(),
             settings: ComponentSettings::default(),
         }
     }

@@ -549,7 +549,7 @@ reasons! {
         "Data that is neither that from before a restore nor the restored one is in etcd's directory."
         "Look what it is, and move it away; the message names the directories.";
     EtcdScalingBlocked Warning [READY UP_TO_DATE]
-        "Members of a Karmada control plane's etcd are to be added or removed, and that does not go on."
+        "Members of a Karmada control plane's etcd are to be added, removed or replaced, and that does not go on."
         "Do what the message says; the members that there are go on meanwhile.";
     EtcdSplit Warning []
         "Members of etcd are of different clusters."
@@ -713,6 +713,9 @@ reasons! {
     InvalidEtcdClient Warning [COMPLETE FAILED READY]
         "A certificate or the private key in the Secret of `spec.etcd.secretRef` cannot be used."
         "Correct the Secret; the message names the key and says what was found.";
+    InvalidPodSpec Warning [READY UP_TO_DATE]
+        "A volume, a mount or a container that the API server of a Karmada control plane is to have besides does not fit its Pods."
+        "Correct the field that the message names.";
     InvalidSSHKey Warning [COMPLETE FAILED READY]
         "The Secret's `ssh-privatekey` is no private key that SSH reads."
         "Correct the Secret; the message says what was found.";
@@ -1422,7 +1425,7 @@ reasons! {
         "Machines are being removed."
         "";
     ScalingEtcd Progressing [READY UP_TO_DATE]
-        "Members of a Karmada control plane's etcd are being added or removed, one after the other."
+        "Members of a Karmada control plane's etcd are being added, removed or replaced, one after the other."
         "";
     ScalingUp Progressing [CONTROL_PLANE_READY ETCD_READY READY WORKERS_READY]
         "Machines are being added."

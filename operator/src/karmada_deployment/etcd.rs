@@ -48,7 +48,7 @@ pub(super) struct EtcdDoor {
     reach: Reach,
 }
 
-/// Adds what etcd says of its members, and which volumes of former ones are there, where that is asked; the way to it.
+/// Adds what etcd says of its members, and which volumes there are, where that is asked; the way to it.
 pub(super) async fn look(
     ctx: &Context,
     object: &KarmadaDeployment,
@@ -56,7 +56,12 @@ pub(super) async fn look(
     facts: &mut HostFacts,
     now: Timestamp,
 ) -> Option<EtcdDoor> {
-    let (objects, pki) = objects.zip(pki).filter(|_| members_are_asked(object, facts))?;
+    let objects = objects?;
+    let looked = look_at_claims(object, objects, facts).await;
+    if let Err(why) = &looked {
+        tracing::warn!(namespace = object.namespace(), plane = object.name(), error = %why, "etcd's volumes are not seen");
+    }
+    let pki = pki.filter(|_| members_are_asked(object, facts))?;
     let door = match EtcdDoor::new(ctx, object, objects, pki, facts, now) {
         Ok(door) => door,
         Err(why) => {
@@ -64,7 +69,7 @@ pub(super) async fn look(
             return None;
         }
     };
-    let read = match look_at_claims(object, objects, facts).await {
+    let read = match looked {
         Ok(()) => door.membership().await,
         Err(failure) => Err(failure.to_string()),
     };

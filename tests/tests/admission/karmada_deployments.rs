@@ -66,6 +66,28 @@ async fn the_least_plane_is_completed() -> Result<()> {
     Ok(())
 }
 
+#[tokio::test(flavor = "multi_thread")]
+#[rustfmt::skip]
+async fn what_the_api_servers_pods_have_besides_takes_nothing_of_the_planes_place() -> Result<()> {
+    let given = || plane("k4");
+    let volume = |name: &str| json!([{ "name": name, "emptyDir": { "medium": "Memory" } }]);
+    let mount = |path: &str| json!([{ "name": "kms", "mountPath": path, "readOnly": true }]);
+    let container = |name: &str| json!([{ "name": name, "image": "registry.example.com/kms:1", "args": ["--socket"] }]);
+    let twice = json!([{ "name": "kms", "image": "a" }, { "name": "kms", "image": "b" }]);
+    check(&ApiServer::shared().await?, [
+        (0, "volumes", given(), "spec.apiServer.extraVolumes", json!([volume("kms")]), Admitted),
+        (0, "its volumes", given(), "spec.apiServer.extraVolumes", json!([volume("files"), volume("tmp")]), refused_at("spec.apiServer.extraVolumes[0]", "is the name of a volume of the plane, as files and tmp are")),
+        (0, "no name", given(), "spec.apiServer.extraVolumes", json!([volume("A_b")]), refused_at("spec.apiServer.extraVolumes[0].name", "should match")),
+        (0, "mounts", given(), "spec.apiServer.extraVolumeMounts", json!([mount("/srv/kms"), mount("/tmp2"), mount("/root/.kms")]), Admitted),
+        (0, "its paths", given(), "spec.apiServer.extraVolumeMounts", json!([mount("/etc"), mount("/etc/karmada"), mount("/etc/karmada/pki"), mount("/tmp"), mount("/tmp/a")]), refused_at("spec.apiServer.extraVolumeMounts[0]", "where the plane has its own: mount it elsewhere, e.g. at /srv/kms")),
+        (0, "a detour", given(), "spec.apiServer.extraVolumeMounts", json!([mount("/srv/../etc/karmada"), mount("srv"), mount("/"), mount("/etc/karmada/")]), refused_at("spec.apiServer.extraVolumeMounts[0].mountPath", "should")),
+        (0, "containers", given(), "spec.apiServer.sidecarContainers", json!([container("kms")]), Admitted),
+        (0, "itself", given(), "spec.apiServer.sidecarContainers", json!([container("kube-apiserver")]), refused_at("spec.apiServer.sidecarContainers[0]", "kube-apiserver is the name of the API server itself")),
+        (0, "no image", given(), "spec.apiServer.sidecarContainers", json!([[{ "name": "kms" }]]), refused_at("spec.apiServer.sidecarContainers[0].image", "Required")),
+        (0, "one name twice", given(), "spec.apiServer.sidecarContainers", json!([twice]), refused_at("spec.apiServer.sidecarContainers[1]", "Duplicate value")),
+    ]).await
+}
+
 /// A plane on one machine.
 fn on_machines(name: &str) -> Value {
     let binary = json!({ "controlPlane": { "replicas": 1 }, "artifacts": { "url": "https://172.30.0.1:8080" } });
@@ -93,6 +115,8 @@ async fn a_plane_on_machines_has_nothing_of_a_host_cluster() -> Result<()> {
         (0, "an etcd of others", binary(), "spec.etcd.external", json!([external.clone()]), Admitted),
         (0, "two etcds", with(binary(), "spec.binary.etcd", json!({})), "spec.etcd.external", json!([external]), refused_at("spec", "the plane has one etcd")),
         (0, "a Service", binary(), "spec.apiServer.serviceType", json!(["LoadBalancer"]), refused_at("spec.apiServer", "give binary.endpoint")),
+        (0, "volumes of its Pods", binary(), "spec.apiServer.extraVolumes", json!([[{ "name": "a", "emptyDir": {} }]]), refused_at("spec.apiServer", "which mode Binary has none of")),
+        (0, "containers", binary(), "spec.apiServer.sidecarContainers", json!([[{ "name": "a", "image": "a" }]]), refused_at("spec.apiServer", "which mode Binary has none of")),
         (0, "a Service's annotations", binary(), "spec.apiServer.serviceAnnotations", json!([{ "a": "b" }]), refused_at("spec.apiServer", "give binary.endpoint")),
         (0, "names in its certificate", binary(), "spec.apiServer.certSANs", json!([["karmada.example.com"]]), Admitted),
         (0, "estimators", binary(), "spec.estimator", json!([{}]), Admitted),

@@ -3,15 +3,21 @@
 //! goes on wherever the operator was cut off.
 
 mod names;
+mod replacement;
 mod scaling;
 mod seen;
 mod size;
+mod volumes;
 
 pub use names::ETCD_CLIENT_PORT;
-pub(super) use names::{ETCD_PORTS, MOST_MEMBERS, claim_name, etcd_member_name, initial_cluster, peer_url, pod_name};
+pub(super) use names::{
+    ETCD_PORTS, MOST_MEMBERS, NO_CLUSTER, claim_name, etcd_member_name, initial_cluster, peer_url, pod_name,
+};
 pub(super) use scaling::scaling;
 pub use seen::{EtcdMember, EtcdSeen, EtcdWorkload, Membership};
 pub(super) use size::{EtcdSize, first_members, size};
+pub use volumes::EtcdVolume;
+pub(super) use volumes::told_volumes;
 
 use crds::{KarmadaDeployment, ObjectExt};
 
@@ -45,21 +51,31 @@ pub enum EtcdAct {
     },
 }
 
-/// Whether etcd is asked for its members: while there are not as many as are wanted, or one of them does not work.
+/// Whether etcd is asked for its members: while there are not as many as are wanted, one of them does not work, or has
+/// lost its volume.
 pub fn members_are_asked(object: &KarmadaDeployment, facts: &HostFacts) -> bool {
     let Some(local) = object.spec.etcd.local() else { return false };
     let Some(workload) = facts.etcd.workload.as_ref().filter(|_| !object.is_deleting()) else { return false };
     let settled = workload.members;
     settled.is_some_and(|settled| {
-        settled != local.replicas || workload.replicas != settled || workload.ready < workload.replicas
+        settled != local.replicas
+            || workload.replicas != settled
+            || workload.ready < workload.replicas
+            || workload.volumes.values().any(EtcdVolume::is_lost)
     })
 }
 
-/// The claims of volumes that are looked at meanwhile, by ordinal: of the last member, and of the one after it.
+/// The claims of volumes that are looked at, by ordinal: meanwhile those of all members, and of the one after the last;
+/// else of those of which it is not written which they are.
 pub fn claims_asked(object: &KarmadaDeployment, facts: &HostFacts) -> Vec<(i32, String)> {
-    let settled = facts.etcd.workload.as_ref().and_then(|workload| workload.members);
-    let ordinals = settled.filter(|_| members_are_asked(object, facts)).map(|settled| settled - 1..=settled);
-    ordinals.into_iter().flatten().map(|ordinal| (ordinal, claim_name(object, ordinal))).collect()
+    let workload =
+        facts.etcd.workload.as_ref().filter(|_| !object.is_deleting() && object.spec.etcd.external.is_none());
+    let Some((workload, settled)) = workload.and_then(|workload| Some((workload, workload.members?))) else {
+        return Vec::new();
+    };
+    let are_asked = members_are_asked(object, facts);
+    let is_asked = |ordinal: &i32| are_asked || (*ordinal < settled && !workload.volumes.contains_key(ordinal));
+    (0..=settled).filter(is_asked).map(|ordinal| (ordinal, claim_name(object, ordinal))).collect()
 }
 
 /// The Pods that etcd is asked through, the first first, each with the name that its certificate is for.

@@ -10,6 +10,7 @@ use super::component::Component;
 use super::files::{DIRECTORY, File, digest, volume};
 use super::material::pull_secret;
 use super::names::{labels, pod_selector};
+use super::sidecars;
 use super::token_restart::restarted_at;
 
 /// The user of all programs, which no image has a name for.
@@ -48,6 +49,10 @@ pub(super) fn template(
     container: &Container,
 ) -> Value {
     let pod = component.pod(&object.spec);
+    let own = main_container(object, (component, version), container, &pod.resources);
+    let containers: Vec<Value> = [own].into_iter().chain(sidecars::containers(object, component)).collect();
+    let own = [volume(secret, files), json!({ "name": "tmp", "emptyDir": {} })];
+    let volumes: Vec<Value> = own.into_iter().chain(sidecars::volumes(object, component)).collect();
     let mut template = json!({
         "metadata": { "labels": pod_labels(object, component, &pod), "annotations": annotations(object, component, &pod, files) },
         "spec": {
@@ -57,8 +62,8 @@ pub(super) fn template(
             "affinity": affinity(object, component, &pod),
             "tolerations": pod.tolerations,
             "imagePullSecrets": pull_secret_refs(object),
-            "containers": [main_container(object, (component, version), container, &pod.resources)],
-            "volumes": [volume(secret, files), { "name": "tmp", "emptyDir": {} }],
+            "containers": containers,
+            "volumes": volumes,
         },
     });
     if let Some(class) = &pod.priority_class_name {

@@ -12,6 +12,7 @@ use super::names::{component_name, estimator_prefix, etcd_peers, full_host_name}
 use super::pod::{Container, Probe};
 use super::release::Release;
 use super::restoring::is_closed;
+use super::sidecars;
 
 /// Where those listen that the API server asks: no capability is needed for it.
 pub(super) const SERVING_PORT: u16 = 8443;
@@ -82,7 +83,10 @@ pub(super) fn container(object: &KarmadaDeployment, release: &Release, component
         command: [vec![program.to_owned()], written(flags), written(given(object, release, component))].concat(),
         probe,
         ports,
-        mounts: if is_etcd { vec![json!({ "name": "data", "mountPath": "/var/lib/etcd" })] } else { Vec::new() },
+        mounts: match is_etcd {
+            true => vec![json!({ "name": "data", "mountPath": "/var/lib/etcd" })],
+            false => sidecars::mounts(object, component).collect(),
+        },
         env: if is_etcd { etcd_environment(object) } else { Vec::new() },
     }
 }

@@ -9,6 +9,7 @@ use super::machines::endpoint_problem;
 use super::material::sources;
 use super::observed::Observed;
 use super::release::{RELEASES, Release};
+use super::sidecars;
 use crate::addon::Problem;
 
 /// The first.
@@ -16,6 +17,7 @@ pub(super) fn find(observed: &Observed<'_>) -> Option<Problem> {
     version_unknown(observed.object)
         .or_else(|| setting_unknown(observed.object))
         .or_else(|| controllers_too_new(observed.object))
+        .or_else(|| sidecars::problem(observed.object))
         .or_else(|| name_taken(observed))
         .or_else(|| etcd_in_use(observed))
         .or_else(|| host_missing(observed))

@@ -159,10 +159,16 @@ fn claims(world: &World) -> usize {
     world.api.values("persistentvolumeclaims").len()
 }
 
-fn told(world: &World) -> (usize, String) {
+/// What a member without data is told: the initial cluster and its state.
+fn told(world: &World) -> (String, String) {
     let secret = world.api.get("secrets/karmada-system/k1-etcd").unwrap();
     let read = |key: &str| String::from_utf8(STANDARD.decode(secret["data"][key].as_str().unwrap()).unwrap()).unwrap();
-    (read("initial-cluster").split(',').count(), read("initial-cluster-state"))
+    (read("initial-cluster"), read("initial-cluster-state"))
+}
+
+fn volumes(world: &World) -> String {
+    let live = world.api.get(WORKLOAD).unwrap();
+    live["metadata"]["annotations"]["clusterwright.dev/etcd-volumes"].as_str().unwrap_or_default().to_owned()
 }
 
 #[tokio::test]
@@ -208,7 +214,8 @@ async fn an_etcd_grows_and_shrinks_wherever_the_operator_is_cut_off_and_each_mem
         assert_eq!((members, learners, claims(&world)), (replicas as usize, 0, replicas as usize), "{done:?}");
         assert_eq!(done[before..], *acts);
         before = done.len();
-        assert_eq!(told(&world), (replicas as usize, "existing".to_owned()));
+        assert_eq!(told(&world), ("none=https://127.0.0.1:2380".to_owned(), "existing".to_owned()));
+        assert_eq!(volumes(&world).split(',').count(), replicas as usize, "{}", volumes(&world));
         let live = world.api.get(WORKLOAD).unwrap();
         assert_eq!(live["metadata"]["annotations"]["clusterwright.dev/etcd-members"], json!(replicas.to_string()));
         assert_eq!(live["spec"]["template"], template, "no Pod is rolled");
@@ -218,4 +225,51 @@ async fn an_etcd_grows_and_shrinks_wherever_the_operator_is_cut_off_and_each_mem
     let writes = world.writes();
     pass(&world, &etcd, &operator(&world, &etcd)).await;
     assert_eq!((world.writes(), copy.seen()), (writes, etcd.seen()), "at rest nothing is written");
+}
+
+#[tokio::test]
+async fn a_member_that_has_lost_its_volume_is_removed_and_added_as_a_new_one() {
+    let (world, etcd) = (World::new().await, Etcd::of_one());
+    let ctx = operator(&world, &etcd);
+    for step in 0..3 * MANY {
+        if step == MANY {
+            want(&world, 3);
+        }
+        pass(&world, &etcd, &ctx).await;
+    }
+    let (members, _, before) = etcd.seen();
+    assert!(members == 3 && world.object().is_true("Ready"), "{}", world.message());
+    let known = volumes(&world);
+    // Its node is gone with its disk.
+    let (pod, claim) = ("pods/karmada-system/k1-etcd-1", "persistentvolumeclaims/karmada-system/data-k1-etcd-1");
+    world.api.remove(pod);
+    world.api.remove(claim);
+    let is_back = |done: &Vec<String>| done.iter().filter(|line| line.starts_with("promote")).count() == 2;
+    for _ in 0..MANY {
+        pass(&world, &etcd, &operator(&world, &etcd)).await;
+        let done = etcd.seen().2[before.len()..].to_vec();
+        let ready = if is_back(&done) { "True" } else { "False" };
+        world.api.edit(pod, |pod| {
+            pod["status"]["conditions"][0]["status"] = json!(ready);
+            pod["status"]["conditions"][0]["lastTransitionTime"] = json!("2026-01-01T00:00:00Z");
+        });
+        world.api.edit(WORKLOAD, |live| live["status"]["readyReplicas"] = json!(if is_back(&done) { 3 } else { 2 }));
+        if !done.is_empty() && !is_back(&done) {
+            let message = world.message();
+            assert!(message.contains("member k1-etcd-1"), "{message}");
+        }
+    }
+    let (members, learners, done) = etcd.seen();
+    let expected = ["remove k1-etcd-1", "add https://k1-etcd-1", "promote k1-etcd-1", "promote k1-etcd-1"];
+    assert_eq!(
+        (members, learners, &done[before.len()..]),
+        (3, 0, &expected.map(str::to_owned)[..]),
+        "{}",
+        world.message()
+    );
+    assert!(world.object().is_true("Ready"), "{}", world.message());
+    assert!(!volumes(&world).contains("lost") && volumes(&world) != known, "{known} {}", volumes(&world));
+    let writes = world.writes();
+    pass(&world, &etcd, &operator(&world, &etcd)).await;
+    assert_eq!(world.writes(), writes, "at rest nothing is written");
 }

@@ -34,8 +34,12 @@ pub(in super::super) fn peer_url(object: &KarmadaDeployment, ordinal: i32) -> St
     format!("https://{}:{}", etcd_member_name(object, ordinal), ETCD_PORTS[1].1)
 }
 
-/// These members, as etcd's flag has them.
-pub(in super::super) fn initial_cluster(object: &KarmadaDeployment, members: i32) -> String {
+/// The initial cluster of nobody: a member without data ends at once by it, for want of its own name, and one with data
+/// does not read it.
+pub(in super::super) const NO_CLUSTER: &str = "none=https://127.0.0.1:2380";
+
+/// The members with these ordinals, as etcd's flag has them.
+pub(in super::super) fn initial_cluster(object: &KarmadaDeployment, members: impl IntoIterator<Item = i32>) -> String {
     let member = |ordinal| format!("{}={}", pod_name(object, ordinal), peer_url(object, ordinal));
-    (0..members).map(member).collect::<Vec<_>>().join(",")
+    members.into_iter().map(member).collect::<Vec<_>>().join(",")
 }

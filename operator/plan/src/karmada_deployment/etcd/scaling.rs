@@ -2,6 +2,7 @@
 //! work. What an act was for is seen at the next look, in etcd itself.
 
 use crds::{KarmadaDeployment, Reason};
+use jiff::Timestamp;
 use serde_json::Value;
 
 use super::super::action::Action;
@@ -13,6 +14,7 @@ use super::super::progress::StageReport;
 use super::super::removal::delete;
 use super::seen::{EtcdMember, EtcdWorkload, Membership};
 use super::size::{EtcdSize, is_gone, size, wanted};
+use super::volumes::EtcdVolume;
 use super::{EtcdAct, MOST_MEMBERS, claim_name, is_held, peer_url, pod_name};
 use crate::addon::Problem;
 use crate::message::quote;
@@ -21,9 +23,12 @@ use crate::message::quote;
 #[derive(Clone, Debug, PartialEq)]
 pub(in super::super) struct Scaling {
     pub actions: Vec<Action>,
-    pub problem: Problem,
+    /// How far it is; none: nothing is done.
+    pub problem: Option<Problem>,
+    /// What is to be said of a member that does not work.
+    pub(super) note: Option<String>,
     /// Whether a Pod that is not ready is the one that comes or goes.
-    is_expected: bool,
+    pub(super) is_expected: bool,
 }
 
 impl Scaling {
@@ -31,9 +36,11 @@ impl Scaling {
     pub fn add_to(&self, reports: &mut [StageReport]) {
         let Some(report) = reports.iter_mut().find(|report| report.stage == Stage::Etcd) else { return };
         report.writes.extend(self.actions.iter().cloned());
-        report.problem.get_or_insert(self.problem.clone());
-        if self.is_expected {
-            report.unhealthy = None;
+        report.problem = report.problem.take().or_else(|| self.problem.clone());
+        match (&mut report.unhealthy, &self.note) {
+            (unhealthy, _) if self.is_expected => *unhealthy = None,
+            (Some(unhealthy), Some(note)) => unhealthy.message = format!("{}; {note}", unhealthy.message),
+            (None, _) | (_, None) => {}
         }
     }
 }
@@ -41,8 +48,9 @@ impl Scaling {
 /// Decides; none: there are as many members as are wanted, or it is not time.
 pub(in super::super) fn scaling(observed: &Observed<'_>) -> Option<Scaling> {
     let (object, facts) = (observed.object, observed.facts);
-    let workload = facts.etcd.workload.filter(|_| !is_held(object, facts))?;
+    let workload = facts.etcd.workload.as_ref().filter(|_| !is_held(object, facts))?;
     let scene = Scene {
+        now: observed.now,
         object,
         workload,
         settled: workload.members?,
@@ -54,10 +62,10 @@ pub(in super::super) fn scaling(observed: &Observed<'_>) -> Option<Scaling> {
     match facts.etcd.members.as_ref()? {
         Ok(membership) if membership.is_stale => {
             let message = "its members have no majority, and are as one of them knows them".to_owned();
-            (scene.settled != scene.wanted).then(|| scene.blocked(message))
+            scene.is_to_change().then(|| scene.blocked(message))
         }
-        Ok(membership) => scene.go_on(membership),
-        Err(why) if scene.settled != scene.wanted => {
+        Ok(membership) => scene.advised(membership),
+        Err(why) if scene.is_to_change() => {
             Some(scene.blocked(format!("its members cannot be read: {}", quote(why.clone()))))
         }
         // Pods that do not work are said to be so.
@@ -65,33 +73,57 @@ pub(in super::super) fn scaling(observed: &Observed<'_>) -> Option<Scaling> {
     }
 }
 
-struct Scene<'a> {
-    object: &'a KarmadaDeployment,
-    workload: EtcdWorkload,
+/// What is decided by.
+pub(super) struct Scene<'a> {
+    pub now: Timestamp,
+    pub object: &'a KarmadaDeployment,
+    pub workload: &'a EtcdWorkload,
     /// How many members there are.
-    settled: i32,
-    wanted: i32,
-    size: EtcdSize,
-    pods: &'a [Value],
-    claims: &'a dyn Fn(i32) -> Option<&'a Value>,
+    pub settled: i32,
+    pub wanted: i32,
+    pub size: EtcdSize,
+    pub pods: &'a [Value],
+    pub claims: &'a dyn Fn(i32) -> Option<&'a Value>,
 }
 
 impl Scene<'_> {
+    /// Whether members are to be added, removed or replaced.
+    fn is_to_change(&self) -> bool {
+        self.settled != self.wanted || self.workload.volumes.values().any(EtcdVolume::is_lost)
+    }
+
+    /// What is done, with what a person may do about a member that does not work.
+    fn advised(&self, membership: &Membership) -> Option<Scaling> {
+        let advice = self.advice(membership);
+        match self.go_on(membership) {
+            Some(done) => Some(Scaling { note: done.note.clone().or(advice), ..done }),
+            None => advice.map(|advice| Scaling {
+                actions: Vec::new(),
+                problem: None,
+                note: Some(advice),
+                is_expected: false,
+            }),
+        }
+    }
+
     fn go_on(&self, membership: &Membership) -> Option<Scaling> {
         if let Some(foreign) = membership.members.iter().find(|member| !self.is_ours(member)) {
             let (id, urls) = (&foreign.id, foreign.peer_urls.join(", "));
             let why = format!("member {id} at {} is none of the plane's: remove it from etcd", quote(urls));
-            return (self.settled != self.wanted).then(|| self.blocked(why));
+            return self.is_to_change().then(|| self.blocked(why));
+        }
+        if let Some(removing) = self.remove_lost(membership) {
+            return Some(removing);
         }
         let learner = (0..MOST_MEMBERS).find_map(|at| Some((at, membership.at(self.object, at)?)).filter(is_learner));
         if let Some((ordinal, learner)) = learner {
             return Some(self.learner(ordinal, learner));
         }
-        if membership.at(self.object, 0).is_none() {
-            return Some(self.blocked("its first member is not there".to_owned()));
-        }
         if is_gone(self.object, membership, self.settled) {
             return Some(self.clean_up());
+        }
+        if let Some(adding) = self.add_again(membership) {
+            return Some(adding);
         }
         if let Some(member) = membership.at(self.object, self.settled) {
             return Some(self.arrived(member));
@@ -111,20 +143,20 @@ impl Scene<'_> {
     fn learner(&self, ordinal: i32, learner: &EtcdMember) -> Scaling {
         let name = pod_name(self.object, ordinal);
         let id = learner.id.clone();
-        if ordinal >= self.wanted {
-            return self.doing(
-                ordinal,
-                format!("removing member {name}, which has no vote yet"),
-                vec![EtcdAct::Remove { id }],
-            );
+        let doing = |message: String, acts: Vec<EtcdAct>| match ordinal < self.settled {
+            true => self.replacing(message, acts),
+            false => self.doing(ordinal, message, acts),
+        };
+        // One that is replaced is so, whatever is wanted: only the last one goes.
+        if ordinal >= self.wanted.max(self.settled - 1) {
+            return doing(format!("removing member {name}, which has no vote yet"), vec![EtcdAct::Remove { id }]);
         }
         if learner.name.is_empty() {
             let pod = self.pod(ordinal).and_then(|pod| first_trouble([pod].into_iter()));
             let trouble = pod.map(|why| format!(": {}", quote(why))).unwrap_or_default();
-            return self.doing(ordinal, format!("waiting for member {name} to start{trouble}"), Vec::new());
+            return doing(format!("waiting for member {name} to start{trouble}"), Vec::new());
         }
-        let message = format!("member {name} gets a vote once it has caught up");
-        self.doing(ordinal, message, vec![EtcdAct::Promote { id }])
+        doing(format!("member {name} gets a vote once it has caught up"), vec![EtcdAct::Promote { id }])
     }
 
     /// One that has a vote counts once its Pod is ready; without a Pod it is not wanted any more.
@@ -187,12 +219,18 @@ impl Scene<'_> {
 
     /// What waits for the first so many members, or for what is written of them.
     fn unready(&self, members: i32) -> Option<Scaling> {
-        if self.workload.replicas != self.size.replicas || self.size.members != Some(self.settled) {
-            return Some(self.doing(members, "its StatefulSet is applied".to_owned(), Vec::new()));
+        if let Some(waits) = self.unapplied(members) {
+            return Some(waits);
         }
         let off = (0..members).find(|ordinal| !self.is_ready(*ordinal))?;
         let name = pod_name(self.object, off);
         Some(self.doing(members, format!("waiting for Pod {name} to be ready"), Vec::new()))
+    }
+
+    /// What waits for what is written of how many members there are.
+    pub(super) fn unapplied(&self, ordinal: i32) -> Option<Scaling> {
+        let is_applied = self.workload.replicas == self.size.replicas && self.size.members == Some(self.settled);
+        (!is_applied).then(|| self.doing(ordinal, "its StatefulSet is applied".to_owned(), Vec::new()))
     }
 
     /// A volume from before is deleted; none: there is none.
@@ -210,7 +248,7 @@ impl Scene<'_> {
         Some(Scaling { actions: delete, ..self.doing(ordinal, message, Vec::new()) })
     }
 
-    fn pod(&self, ordinal: i32) -> Option<&Value> {
+    pub(super) fn pod(&self, ordinal: i32) -> Option<&Value> {
         let name = pod_name(self.object, ordinal);
         self.pods.iter().find(|pod| pod["metadata"]["name"] == name.as_str() && is_made_for(pod, self.object))
     }
@@ -225,20 +263,21 @@ impl Scene<'_> {
         format!("etcd {how} from {settled} to {wanted} members")
     }
 
-    fn is_ready(&self, ordinal: i32) -> bool {
+    pub(super) fn is_ready(&self, ordinal: i32) -> bool {
         self.pod(ordinal).is_some_and(is_ready)
     }
 
     /// What is done about the member with this ordinal, which may or may not be ready; all before it stay.
-    fn doing(&self, ordinal: i32, message: String, acts: Vec<EtcdAct>) -> Scaling {
+    pub(super) fn doing(&self, ordinal: i32, message: String, acts: Vec<EtcdAct>) -> Scaling {
         let problem = Problem { reason: Reason::ScalingEtcd, message: format!("{}: {message}", self.title()) };
         let is_expected = (0..ordinal).all(|other| self.is_ready(other));
-        Scaling { actions: acts.into_iter().map(Action::Etcd).collect(), problem, is_expected }
+        let actions = acts.into_iter().map(Action::Etcd).collect();
+        Scaling { actions, problem: Some(problem), note: None, is_expected }
     }
 
-    fn blocked(&self, message: String) -> Scaling {
+    pub(super) fn blocked(&self, message: String) -> Scaling {
         let problem = Problem { reason: Reason::EtcdScalingBlocked, message: format!("{}: {message}", self.title()) };
-        Scaling { actions: Vec::new(), problem, is_expected: false }
+        Scaling { actions: Vec::new(), problem: Some(problem), note: None, is_expected: false }
     }
 }
 
@@ -246,7 +285,8 @@ fn is_learner(found: &(i32, &EtcdMember)) -> bool {
     found.1.is_learner
 }
 
-fn is_ready(pod: &Value) -> bool {
+/// Whether a Pod is ready.
+pub(super) fn is_ready(pod: &Value) -> bool {
     let mut conditions = pod["status"]["conditions"].as_array().into_iter().flatten();
     conditions.any(|condition| condition["type"] == "Ready" && condition["status"] == "True")
 }

@@ -8,7 +8,8 @@ use serde_json::Value;
 
 use super::super::component::Component;
 use super::super::names::{component_name, is_made_for};
-use super::names::peer_url;
+use super::names::{MOST_MEMBERS, peer_url};
+use super::volumes::{self, EtcdVolume};
 
 /// What is seen of an etcd in Pods, before it is known what is wanted.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -22,7 +23,7 @@ pub struct EtcdSeen {
 }
 
 /// What is seen of its StatefulSet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EtcdWorkload {
     /// Pods that there are to be.
     pub replicas: i32,
@@ -30,6 +31,8 @@ pub struct EtcdWorkload {
     pub ready: i32,
     /// How many members it had last, as `annotation::ETCD_MEMBERS` says; none: it was never seen whole.
     pub members: Option<i32>,
+    /// What was known last of the volumes of its members, by ordinal, as `annotation::ETCD_VOLUMES` says.
+    pub volumes: BTreeMap<i32, EtcdVolume>,
 }
 
 impl EtcdWorkload {
@@ -41,11 +44,13 @@ impl EtcdWorkload {
         };
         let live = listed.iter().find(is_it)?;
         let number = |value: &Value| value.as_i64().and_then(|number| i32::try_from(number).ok());
-        let members = live["metadata"]["annotations"][annotation::ETCD_MEMBERS].as_str();
+        let annotations = &live["metadata"]["annotations"];
+        let members = annotations[annotation::ETCD_MEMBERS].as_str();
         Some(Self {
             replicas: number(&live["spec"]["replicas"]).unwrap_or(1),
             ready: number(&live["status"]["readyReplicas"]).unwrap_or_default(),
             members: members.and_then(|members| members.parse().ok()).filter(|members| *members > 0),
+            volumes: volumes::read(annotations[annotation::ETCD_VOLUMES].as_str().unwrap_or_default()),
         })
     }
 }
@@ -75,6 +80,11 @@ pub struct EtcdMember {
 }
 
 impl Membership {
+    /// Whether any member of it is one of the plane's.
+    pub(super) fn is_of(&self, object: &KarmadaDeployment) -> bool {
+        (0..MOST_MEMBERS).any(|ordinal| self.at(object, ordinal).is_some())
+    }
+
     /// The member with this ordinal.
     pub(super) fn at(&self, object: &KarmadaDeployment, ordinal: i32) -> Option<&EtcdMember> {
         let url = peer_url(object, ordinal);

@@ -8,10 +8,13 @@ use super::is_held;
 use super::seen::{EtcdSeen, EtcdWorkload, Membership};
 
 /// How many Pods of etcd there are to be.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(in super::super) struct EtcdSize {
-    /// The Pods, and the members of the initial cluster of one without data.
+    /// The Pods.
     pub replicas: i32,
+    /// The ordinals of the initial cluster of a member without data; empty: nobody begins now. A member that has lost
+    /// its volume would begin anew under its old ID, and have forgotten what it has promised to the others.
+    pub initial: Vec<i32>,
     /// How many members there are, counting one that leaves until its volume is gone, and not one that has no vote or
     /// is not ready yet; none: etcd was never seen whole, and may have to begin.
     pub members: Option<i32>,
@@ -20,7 +23,7 @@ pub(in super::super) struct EtcdSize {
 impl EtcdSize {
     /// What etcd's flag says of a member without data: only an etcd that was never whole may begin with one. So a
     /// volume that is lost is never taken for an etcd that begins.
-    pub fn initial_state(self) -> &'static str {
+    pub fn initial_state(&self) -> &'static str {
         if self.members.is_some() { "existing" } else { "new" }
     }
 }
@@ -38,35 +41,43 @@ pub(super) fn wanted(object: &KarmadaDeployment) -> i32 {
 /// How many Pods there are to be now. A Pod is made once its member is in etcd, and goes once its member is out of it.
 pub(in super::super) fn size(object: &KarmadaDeployment, facts: &HostFacts) -> EtcdSize {
     let EtcdSeen { workload, members, claims } = &facts.etcd;
-    let Some(workload) = workload else { return EtcdSize { replicas: first_members(object), members: None } };
-    let Some(settled) = workload.members else { return begun(object, *workload) };
+    let Some(workload) = workload else {
+        let replicas = first_members(object);
+        return EtcdSize { replicas, initial: (0..replicas).collect(), members: None };
+    };
+    let Some(settled) = workload.members else { return begun(object, workload) };
     let wanted = if is_held(object, facts) { settled } else { wanted(object) };
-    let of = |replicas: i32| EtcdSize { replicas, members: Some(settled) };
+    let of = |replicas: i32| EtcdSize { replicas, initial: Vec::new(), members: Some(settled) };
     let membership = match members {
-        // One without the first member is not the plane's.
-        Some(Ok(membership)) if membership.at(object, 0).is_some() && !membership.is_stale => membership,
+        // One without any of its members is not the plane's.
+        Some(Ok(membership)) if membership.is_of(object) && !membership.is_stale => membership,
         // What a member without a majority knows may be old: by that a Pod comes back, and none goes.
         Some(Ok(membership)) if membership.at(object, settled).is_some() => return of(settled + 1),
-        Some(_) => return of(kept(*workload, settled, wanted)),
+        Some(_) => return of(kept(workload, settled, wanted)),
         None => return of(settled),
+    };
+    let of = |replicas: i32, members: i32| EtcdSize {
+        replicas,
+        initial: membership.with_newcomer(object),
+        members: Some(members),
     };
     let next = membership.at(object, settled);
     let grows = next.filter(|_| wanted > settled || workload.replicas > settled);
     if let Some(member) = grows {
         let is_settled = wanted <= settled || (!member.is_learner && workload.ready > settled);
-        return EtcdSize { replicas: settled + 1, members: Some(settled + i32::from(is_settled)) };
+        return of(settled + 1, settled + i32::from(is_settled));
     }
     if is_gone(object, membership, settled) {
         let members =
             if claims.contains_key(&(settled - 1)) || workload.replicas >= settled { settled } else { settled - 1 };
-        return EtcdSize { replicas: settled - 1, members: Some(members) };
+        return of(settled - 1, members);
     }
-    EtcdSize { replicas: settled, members: Some(settled) }
+    of(settled, settled)
 }
 
 /// How many Pods stay while nobody says who is a member. The Pod of a member that has a vote and does not count yet
 /// must not go, since a majority may need it; one that was removed does not come back.
-fn kept(workload: EtcdWorkload, settled: i32, wanted: i32) -> i32 {
+fn kept(workload: &EtcdWorkload, settled: i32, wanted: i32) -> i32 {
     let replicas = workload.replicas;
     let is_removed = replicas == settled - 1 && replicas > 0 && wanted < settled;
     if replicas == settled + 1 || is_removed { replicas } else { settled }
@@ -78,8 +89,9 @@ pub(super) fn is_gone(object: &KarmadaDeployment, membership: &Membership, settl
 }
 
 /// One that has begun, and was never seen whole: it begins with the members that it was made with.
-fn begun(object: &KarmadaDeployment, workload: EtcdWorkload) -> EtcdSize {
+fn begun(object: &KarmadaDeployment, workload: &EtcdWorkload) -> EtcdSize {
     let replicas = if workload.replicas > 0 { workload.replicas } else { first_members(object) };
     let is_whole = workload.replicas > 0 && workload.ready >= workload.replicas;
-    EtcdSize { replicas, members: is_whole.then_some(replicas) }
+    let initial = (0..replicas).filter(|_| !is_whole).collect();
+    EtcdSize { replicas, initial, members: is_whole.then_some(replicas) }
 }

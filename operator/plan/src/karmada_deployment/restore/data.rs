@@ -144,7 +144,7 @@ fn restore(object: &KarmadaDeployment, release: &Release, ordinal: i32) -> Value
     let flags = [
         format!("--name={name}"),
         format!("--data-dir={}", data_directory()),
-        format!("--initial-cluster={}", initial_cluster(object, first_members(object))),
+        format!("--initial-cluster={}", initial_cluster(object, 0..first_members(object))),
         format!("--initial-cluster-token={}", crds::ObjectExt::uid(object)),
         format!("--initial-advertise-peer-urls=https://{}:2380", etcd_member_name(object, ordinal)),
         format!("--bump-revision={BUMP}"),

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::super::Place;
 use super::world::{World, settled};
 
-fn of(members: i32) -> World {
+pub(super) fn of(members: i32) -> World {
     let mut world = settled(&format!("etcd: {{local: {{replicas: {members}}}}}"));
     assert!(world.is_ready(), "{:?}", world.condition("Ready"));
     assert_eq!(world.etcd.voters(), (members as usize, members as usize));
@@ -17,17 +17,17 @@ fn of(members: i32) -> World {
     world
 }
 
-fn want(world: &mut World, members: i32) {
+pub(super) fn want(world: &mut World, members: i32) {
     world.object.spec.etcd.local = Some(Default::default());
     world.object.spec.etcd.local.as_mut().unwrap().replicas = members;
 }
 
-fn workload(world: &World) -> &Value {
+pub(super) fn workload(world: &World) -> &Value {
     world.find(Place::Host, "StatefulSet", "k1-etcd").unwrap()
 }
 
 /// It is at rest with so many members, each of which works, and nothing of another one is left.
-fn has(world: &World, members: usize) {
+pub(super) fn has(world: &World, members: usize) {
     assert!(world.is_ready(), "{:?} {:?}", world.condition("Ready"), world.log);
     assert_eq!(world.condition(condition::UP_TO_DATE).0, "True", "{:?}", world.condition(condition::UP_TO_DATE));
     assert_eq!(world.etcd.voters(), (members, members), "{:?}", world.log);
@@ -35,18 +35,27 @@ fn has(world: &World, members: usize) {
     let live = workload(world);
     assert_eq!(live["spec"]["replicas"], json!(members));
     assert_eq!(live["metadata"]["annotations"][annotation::ETCD_MEMBERS], json!(members.to_string()));
+    let volumes = live["metadata"]["annotations"][annotation::ETCD_VOLUMES].as_str().unwrap();
+    assert_eq!((volumes.split(',').count(), volumes.contains("lost")), (members, false), "{volumes}");
+    assert_eq!(told(world, "initial-cluster"), "none=https://127.0.0.1:2380", "nobody begins at rest");
     assert_eq!(world.find(Place::Host, "PodDisruptionBudget", "k1-etcd").is_some(), members > 1);
 }
 
+/// What a member without data is told.
+fn told(world: &World, key: &str) -> String {
+    let secret = world.find(Place::Host, "Secret", "k1-etcd").unwrap();
+    String::from_utf8(STANDARD.decode(secret["data"][key].as_str().unwrap()).unwrap()).unwrap()
+}
+
 /// A turn of which only the first act is done, and whose status is lost.
-fn cut_turn(world: &mut World) -> bool {
+pub(super) fn cut_turn(world: &mut World) -> bool {
     let planned = world.plan();
     let first: Vec<_> = planned.actions.into_iter().take(1).collect();
     world.play(&first);
     if first.is_empty() {
-        let before = world.host.clone();
+        let before = (world.host.clone(), world.etcd.clone());
         world.tick();
-        return before != world.host;
+        return before != (world.host.clone(), world.etcd.clone());
     }
     true
 }
@@ -265,11 +274,7 @@ fn what_somebody_does_to_the_stateful_set_is_put_back() {
 
 #[test]
 fn an_etcd_that_was_whole_once_never_begins_anew_with_an_empty_volume() {
-    let told = |world: &World| {
-        let secret = world.find(Place::Host, "Secret", "k1-etcd").unwrap();
-        let state = secret["data"]["initial-cluster-state"].as_str().unwrap();
-        String::from_utf8(STANDARD.decode(state).unwrap()).unwrap()
-    };
+    let told = |world: &World| told(world, "initial-cluster-state");
     let mut world = of(1);
     assert_eq!(told(&world), "existing");
     world.etcd.claims.clear();
@@ -281,6 +286,7 @@ fn an_etcd_that_was_whole_once_never_begins_anew_with_an_empty_volume() {
     fresh.stuck.insert("k1-etcd".to_owned());
     fresh.settle();
     assert_eq!(told(&fresh), "new");
+    assert!(super::etcd::told(&fresh, "initial-cluster").starts_with("k1-etcd-0=https://k1-etcd-0."));
 }
 
 #[test]

@@ -165,6 +165,18 @@ fn how_the_api_server_is_reached() {
 }
 
 #[test]
+fn what_the_api_servers_pods_have_besides() {
+    let more = "apiServer: {extraVolumes: [{name: kms, secret: {secretName: kms}}], extraVolumeMounts: [{name: kms, mountPath: /srv/kms, readOnly: true}], sidecarContainers: [{name: kms, image: 'reg.local/kms:1', args: [--socket, /srv/kms]}]}";
+    let server = (Place::Host, "Deployment", "k1-apiserver");
+    check(more, server, &format!("{POD}/volumes/2"), json!({ "name": "kms", "secret": { "secretName": "kms" } }));
+    let mount = json!({ "name": "kms", "mountPath": "/srv/kms", "readOnly": true });
+    check(more, server, &format!("{POD}/containers/0/volumeMounts/2"), mount);
+    check(more, server, &format!("{POD}/containers/1/name"), json!("kms"));
+    check(more, server, &format!("{POD}/containers/1/image"), json!("reg.local/kms:1"));
+    check(more, server, &format!("{POD}/containers/1/args"), json!(["--socket", "/srv/kms"]));
+}
+
+#[test]
 fn a_plane_in_another_namespace_is_asked_there() {
     let world = settled("hostNamespace: other, hostDNSDomain: example.org, search: {}");
     assert!(world.host.keys().all(|(kind, namespace, _)| kind == "Namespace" || namespace == "other"));
@@ -211,17 +223,21 @@ fn the_webhook_is_asked_about_all_that_it_serves_and_every_name_is_its_own() {
 
 #[test]
 fn every_pod_is_as_the_restricted_standard_has_it() {
-    let world = settled("descheduler: {}, search: {}, metricsAdapter: {}");
+    let sidecar = "apiServer: {sidecarContainers: [{name: kms, image: 'reg.local/kms:1'}]}";
+    let world = settled(&format!("descheduler: {{}}, search: {{}}, metricsAdapter: {{}}, {sidecar}"));
     for component in Component::ALL {
         let (place, kind, name) = workload(component);
         let pod = world.find(place, kind, &name).unwrap()["spec"]["template"]["spec"].clone();
         assert_eq!(pod["automountServiceAccountToken"], json!(false), "{name}");
         assert_eq!(pod["securityContext"]["runAsNonRoot"], json!(true), "{name}");
         assert_eq!(pod["securityContext"]["seccompProfile"]["type"], json!("RuntimeDefault"), "{name}");
-        let security = &pod["containers"][0]["securityContext"];
-        assert_eq!(security["allowPrivilegeEscalation"], json!(false), "{name}");
-        assert_eq!(security["readOnlyRootFilesystem"], json!(true), "{name}");
-        assert_eq!(security["capabilities"]["drop"], json!(["ALL"]), "{name}");
+        let containers = pod["containers"].as_array().unwrap();
+        assert_eq!(containers.len(), if component == Component::ApiServer { 2 } else { 1 }, "{name}");
+        for security in containers.iter().map(|container| &container["securityContext"]) {
+            assert_eq!(security["allowPrivilegeEscalation"], json!(false), "{name}");
+            assert_eq!(security["readOnlyRootFilesystem"], json!(true), "{name}");
+            assert_eq!(security["capabilities"]["drop"], json!(["ALL"]), "{name}");
+        }
         let volumes = pod["volumes"].as_array().unwrap();
         assert!(volumes.iter().all(|volume| volume["hostPath"].is_null()), "{name}");
         // Below 1024 it would need a capability.

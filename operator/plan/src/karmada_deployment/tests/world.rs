@@ -471,7 +471,7 @@ impl World {
             }
         }
         if !self.stuck.contains("k1-etcd") {
-            self.etcd.tick(&self.object, &mut self.host);
+            self.etcd.tick(&self.object, self.now, &mut self.host);
         }
         for ((kind, _, _), live) in &mut self.plane {
             let types: &[&str] = match kind.as_str() {

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::super::component::Component;
 use super::super::endpoint::PORT;
-use super::super::etcd::{ETCD_PORTS, EtcdSize, initial_cluster, size};
+use super::super::etcd::{ETCD_PORTS, EtcdSize, NO_CLUSTER, initial_cluster, size, told_volumes};
 use super::super::files::{files, secret};
 use super::super::material::{Material, PULL_SECRET_KEY, pull_secret};
 use super::super::names::{component_name, etcd_peers, host_metadata, pod_selector};
@@ -67,7 +67,7 @@ pub(super) fn components(
         let template = template(object, (component, &version), (&name, &files), &container);
         let mut workload = workload(object, (component, &version), pods, template);
         if component == Component::Etcd {
-            tell_members(object, etcd, &mut secret, &mut workload);
+            tell_members((object, facts), &etcd, &mut secret, &mut workload);
         }
         wanted.push(Wanted::on_host(Stage::Foundation, secret));
         wanted.push(Wanted::on_host(component.stage(), workload).held(hold));
@@ -78,14 +78,27 @@ pub(super) fn components(
     Some(wanted)
 }
 
-/// The initial cluster of a member of etcd without data, and how many members there are.
-fn tell_members(object: &KarmadaDeployment, etcd: EtcdSize, secret: &mut Value, workload: &mut Value) {
-    let told = [initial_cluster(object, etcd.replicas), etcd.initial_state().to_owned()];
+/// The initial cluster of a member of etcd without data, how many members there are, and which their volumes are.
+fn tell_members(
+    (object, facts): (&KarmadaDeployment, &HostFacts),
+    etcd: &EtcdSize,
+    secret: &mut Value,
+    workload: &mut Value,
+) {
+    let initial = match etcd.initial.is_empty() {
+        true => NO_CLUSTER.to_owned(),
+        false => initial_cluster(object, etcd.initial.iter().copied()),
+    };
+    let told = [initial, etcd.initial_state().to_owned()];
     for ((_, key), value) in INITIAL.into_iter().zip(told) {
         secret["data"][key] = json!(STANDARD.encode(value));
     }
     if let Some(members) = etcd.members {
-        workload["metadata"]["annotations"][annotation::ETCD_MEMBERS] = json!(members.to_string());
+        let annotations = &mut workload["metadata"]["annotations"];
+        annotations[annotation::ETCD_MEMBERS] = json!(members.to_string());
+        if let Some(volumes) = told_volumes(object, facts, members) {
+            annotations[annotation::ETCD_VOLUMES] = json!(volumes);
+        }
     }
 }
 

@@ -7,6 +7,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use crds::names::label;
 use crds::{KarmadaDeployment, ObjectExt};
+use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::super::super::etcd::{EtcdAct, EtcdMember, Membership, claim_name, peer_url, pod_name};
@@ -19,6 +20,8 @@ pub struct Etcd {
     data: BTreeMap<i32, String>,
     /// Whether each Pod that there is is ready.
     pods: BTreeMap<i32, bool>,
+    /// Since when it is, or is not.
+    since: BTreeMap<i32, Timestamp>,
     /// The claims that the StatefulSet has made, by name.
     pub claims: BTreeMap<String, Value>,
     /// Pods that do not work.
@@ -50,10 +53,22 @@ impl Etcd {
         assert!(working > all / 2, "{doing}: {working} of {all} members work");
     }
 
+    /// The volume of a member is gone, and its claim with it: the next one is empty. What was on it.
+    pub fn lose(&mut self, object: &KarmadaDeployment, at: i32) -> String {
+        self.claims.remove(&claim_name(object, at)).expect("a volume");
+        self.data.remove(&at).expect("data on it")
+    }
+
+    /// What was lost is on the volume that is there by now.
+    pub fn bring_back(&mut self, at: i32, data: String) {
+        assert_eq!(self.data.insert(at, data), None);
+    }
+
     pub fn act(&mut self, act: &EtcdAct) -> String {
         match act {
             EtcdAct::AddLearner { peer_url } => {
-                self.assert_majority("a member is added");
+                let (all, working) = self.voters();
+                assert_eq!(working, all, "etcd adds none while a member is away");
                 let members = &mut self.membership.members;
                 assert!(members.iter().all(|one| !one.is_learner), "a second one without a vote");
                 assert!(members.iter().all(|one| !one.peer_urls.contains(peer_url)), "it is one already");
@@ -97,7 +112,7 @@ impl Etcd {
     }
 
     /// Its volumes and Pods follow from the StatefulSet, and its members from their initial cluster.
-    pub fn tick(&mut self, object: &KarmadaDeployment, host: &mut BTreeMap<Key, Value>) {
+    pub fn tick(&mut self, object: &KarmadaDeployment, now: Timestamp, host: &mut BTreeMap<Key, Value>) {
         let namespace = object.spec.host_namespace.clone();
         let key = |kind: &str, name: &str| (kind.to_owned(), namespace.clone(), name.to_owned());
         let workload = key("StatefulSet", &format!("{}-etcd", object.name()));
@@ -124,8 +139,11 @@ impl Etcd {
             }
             let member = self.membership.members.iter().find(|member| self.data.get(&at) == Some(&member.id));
             let works = member.is_some_and(|member| !member.is_learner) && !self.broken.contains(&at);
-            self.pods.insert(at, works);
+            if self.pods.insert(at, works) != Some(works) {
+                self.since.insert(at, now);
+            }
         }
+        self.elect();
         let ready = self.pods.values().filter(|ready| **ready).count();
         if let Some(live) = host.get_mut(&workload) {
             let generation = live["metadata"]["generation"].as_i64().unwrap_or(1);
@@ -134,6 +152,19 @@ impl Etcd {
                 "observedGeneration": generation, "replicas": replicas, "updatedReplicas": replicas,
                 "availableReplicas": ready, "readyReplicas": ready,
             });
+        }
+    }
+
+    /// Where the leader does not work, another member leads.
+    fn elect(&mut self) {
+        let works = |member: &&EtcdMember| {
+            let is_it = |(at, id): (&i32, &String)| *id == member.id && self.pods.get(at) == Some(&true);
+            !member.is_learner && self.data.iter().any(is_it)
+        };
+        let members = &self.membership.members;
+        let leads = members.iter().filter(works).any(|member| Some(&member.id) == self.membership.leader.as_ref());
+        if !leads && let Some(next) = members.iter().find(works).map(|member| member.id.clone()) {
+            self.membership.leader = Some(next);
         }
     }
 
@@ -147,15 +178,16 @@ impl Etcd {
         self.membership.leader = self.membership.members.first().map(|member| member.id.clone());
     }
 
-    /// One without data starts if it is a member that has never run, and its initial cluster is that of all members.
+    /// One without data starts if its initial cluster is that of all members, also as one that has run before.
     fn start(&mut self, object: &KarmadaDeployment, at: i32, cluster: &str) {
         let told: BTreeSet<&str> = cluster.split(',').map(|one| one.split_once('=').unwrap().1).collect();
         let known: BTreeSet<&str> =
             self.membership.members.iter().flat_map(|member| &member.peer_urls).map(String::as_str).collect();
         let (knows_all, url) = (told == known, peer_url(object, at));
         let members = &mut self.membership.members;
-        let new = members.iter_mut().find(|member| member.name.is_empty() && member.peer_urls.contains(&url));
+        let new = members.iter_mut().find(|member| member.peer_urls.contains(&url));
         if let Some(new) = new.filter(|_| knows_all) {
+            assert!(new.name.is_empty(), "{url} begins anew as what it was, and has forgotten what it has promised");
             new.name = pod_name(object, at);
             self.data.insert(at, new.id.clone());
         }
@@ -183,7 +215,9 @@ impl Etcd {
                     "name": pod_name(object, *at),
                     "labels": { "app.kubernetes.io/name": "etcd", (label::KARMADA_UID): object.uid() },
                 },
-                "status": { "conditions": [{ "type": "Ready", "status": status }] },
+                "status": { "conditions": [{
+                    "type": "Ready", "status": status, "lastTransitionTime": self.since[at].to_string(),
+                }] },
             })
         };
         self.pods.iter().map(pod).collect()
