@@ -42,6 +42,7 @@ impl Step {
             | Step::LoadBalancer
             | Step::RemoveEtcdMember
             | Step::BackupEtcd
+            | Step::StageBackup
             | Step::RestartServices
             | Step::Reboot
             | Step::Reset
@@ -65,7 +66,6 @@ impl Step {
             | Step::RecoverEtcd
             | Step::RenewCertificates
             | Step::DefragmentEtcd
-            | Step::StageBackup
             | Step::HoldControlPlane
             | Step::RestoreEtcd
             | Step::UndoRestore

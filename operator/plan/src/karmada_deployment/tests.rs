@@ -9,7 +9,7 @@ mod fields;
 mod members;
 mod refusals;
 mod reports;
-mod restore;
+pub(super) mod restore;
 mod rotation;
 mod secrets;
 mod sequence;

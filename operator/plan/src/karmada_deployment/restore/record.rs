@@ -18,7 +18,9 @@ pub(super) fn settled(
     facts: &HostFacts,
 ) -> Option<KarmadaRestoredFrom> {
     let plane = fetched.plane.clone()?;
-    let step = if facts.versions.contains_key(&Component::Etcd) { Step::Serve } else { Step::Data };
+    let step = if has_etcd(object, facts) { Step::Serve } else { Step::Data };
+    // Machines may be others before it is made.
+    let local = object.spec.etcd.local().filter(|_| object.spec.binary.is_none());
     Some(KarmadaRestoredFrom {
         backup: fetched.backup.clone(),
         plane: plane.name,
@@ -33,12 +35,20 @@ pub(super) fn settled(
         etcd_version: fetched.etcd_version.clone(),
         version: plane.version,
         dns_domain: fetched.dns_domain.clone(),
-        etcd_members: object.spec.etcd.local().map(|local| local.replicas),
+        etcd_members: local.map(|local| local.replicas),
         step: Some(step),
         members: Vec::new(),
         approved_at: None,
         restored_at: None,
     })
+}
+
+/// Whether etcd is there: its StatefulSet, or a machine that was made part of the plane.
+fn has_etcd(object: &KarmadaDeployment, facts: &HostFacts) -> bool {
+    match object.spec.binary {
+        None => facts.versions.contains_key(&Component::Etcd),
+        Some(_) => facts.seats.control_planes.iter().any(|seat| seat.is_provisioned),
+    }
 }
 
 /// How the spec differs from the plane that was backed up in what its data depends on; none: it does not.
@@ -60,7 +70,11 @@ pub(super) fn differences(object: &KarmadaDeployment, record: &KarmadaRestoredFr
     let etcd = etcd.as_deref();
     if let Some(etcd) = etcd.filter(|wanted| is_older(wanted)) {
         let then = &record.etcd_version;
-        all.push(format!("its etcd would be {etcd}, which does not read data of {then}: set spec.etcd.local.version"));
+        let how = match object.spec.binary {
+            None => "set spec.etcd.local.version",
+            Some(_) => "on machines it comes with spec.version: make the plane in Pods, with spec.etcd.local.version",
+        };
+        all.push(format!("its etcd would be {etcd}, which does not read data of {then}: {how}"));
     }
     (!all.is_empty()).then(|| all.join("; "))
 }
