@@ -1,7 +1,7 @@
 //! A Karmada plane on machines, without Kubernetes under it: from one machine to three, to the next minor, and without
-//! the machine that was its first; then all of them are given back, and another plane begins on them with its backup. The
-//! programs are Karmada's own where they are given (`make karmada`). Where they are not, stand-ins show units, ports,
-//! certificates and order, and nothing of Karmada.
+//! the machine that was its first; then all of them are given back, and another plane begins on them with its backup.
+//! The programs are Karmada's own where they are given (`make karmada`). Where they are not, stand-ins show units,
+//! ports, certificates and order, and nothing of Karmada.
 
 use std::time::Duration;
 

@@ -41,6 +41,7 @@ impl Step {
             | Step::Etcd
             | Step::LoadBalancer
             | Step::RemoveEtcdMember
+            | Step::DefragmentEtcd
             | Step::BackupEtcd
             | Step::StageBackup
             | Step::RestartServices
@@ -65,7 +66,6 @@ impl Step {
             | Step::EtcdEndpoints
             | Step::RecoverEtcd
             | Step::RenewCertificates
-            | Step::DefragmentEtcd
             | Step::HoldControlPlane
             | Step::RestoreEtcd
             | Step::UndoRestore

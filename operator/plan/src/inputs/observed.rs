@@ -32,7 +32,8 @@ pub struct InputsObserved<'a> {
     pub library: Option<&'a Library>,
     /// What its `backupRef` leads to; none: nothing is there, or it has none.
     pub backup: Option<&'a BackupSeen>,
-    /// What its `restoreRef`, or what its cluster or plane begins with, leads to; none: nothing is there, or it has none.
+    /// What its `restoreRef`, or what its cluster or plane begins with, leads to; none: nothing is there, or it has
+    /// none.
     pub restore: Option<&'a RestoreSeen>,
 }
 

@@ -304,7 +304,8 @@ async fn a_plane_is_migrated_to_machines_and_nothing_acts_on_any_of_them_before_
     let now = world.members.values().map(FakeApi::writes).sum::<usize>();
     assert_eq!((now, identities(&world)), (writes, before.clone()), "members were written to before it was approved");
     let runs = || world.api.list::<PlaybookRun>("playbookruns");
-    let staged: Vec<PlaybookRun> = runs().into_iter().filter(|run| run.spec.steps.contains(&Step::StageBackup)).collect();
+    let staged: Vec<PlaybookRun> =
+        runs().into_iter().filter(|run| run.spec.steps.contains(&Step::StageBackup)).collect();
     assert_eq!(staged.len(), 1);
     assert_eq!((staged[0].spec.hosts.len(), &staged[0].spec.vars["etcd_restore"]["sha256"]), (3, &json!("a0")));
     let brought = || -> Vec<String> {

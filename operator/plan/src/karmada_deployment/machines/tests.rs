@@ -1,6 +1,7 @@
 //! Parts as they are brought to machines, turn by turn; what a machine's services are.
 
 mod certificates;
+mod defragmentation;
 mod estimators;
 pub(in super::super) mod fleet;
 mod restore;

@@ -56,7 +56,9 @@ pub(super) fn differences(object: &KarmadaDeployment, record: &KarmadaRestoredFr
     let spec = &object.spec;
     let mut all = Vec::new();
     if spec.host_dns_domain != record.dns_domain {
-        all.push(format!("spec.hostDNSDomain is {}, and must be {}", spec.host_dns_domain, record.dns_domain));
+        let where_else = if spec.binary.is_some() { ", which a plane in Pods alone can have" } else { "" };
+        let (now, then) = (&spec.host_dns_domain, &record.dns_domain);
+        all.push(format!("spec.hostDNSDomain is {now}, and must be {then}{where_else}"));
     }
     let minor = |version: &str| version.split('.').take(2).collect::<Vec<_>>().join(".");
     if let Some(then) = record.version.as_deref().filter(|then| minor(then) != minor(spec.version.as_str())) {

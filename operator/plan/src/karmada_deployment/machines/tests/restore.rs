@@ -1,9 +1,10 @@
 //! A plane on machines that begins with a backup: its install brings the data, and nothing acts before a person has
 //! approved what becomes of members.
 
-use crds::PlaybookRun;
+use crds::backup::FetchedBackup;
 use crds::karmada_deployment::KarmadaRestoreStep as Step;
 use crds::step::Intent;
+use crds::{KarmadaDeploymentStatus, PlaybookRun};
 use serde_json::json;
 
 use super::super::super::tests::restore::{approve, beginning, fetched, job_ends, record, show_members, storage};
@@ -77,11 +78,15 @@ fn no_host_is_taken_before_the_keys_are_there_and_the_backup_fits() {
     assert!(world.fleet.sets.is_empty() && world.fleet.machines.is_empty(), "{:?}", world.log);
 
     let mut world = fetching(BINARY, 3);
-    let backup = crds::backup::FetchedBackup { etcd_version: "3.7.0".into(), ..fetched() };
+    let backup = FetchedBackup { etcd_version: "3.7.0".into(), dns_domain: "other.local".into(), ..fetched() };
     job_ends(&mut world, &backup);
     world.settle();
     let (_, reason, message) = world.condition("Ready");
-    assert!(reason == "BackupDoesNotFit" && message.contains("on machines it comes with spec.version"), "{message}");
+    assert_eq!(reason, "BackupDoesNotFit");
+    for words in ["on machines it comes with spec.version", "must be other.local, which a plane in Pods alone can have"]
+    {
+        assert!(message.contains(words), "{words}: {message}");
+    }
 }
 
 #[test]
@@ -206,11 +211,17 @@ fn a_backup_in_a_volume_does_since_runs_are_beside_the_plane() {
     assert_eq!(record(&world).step, Some(Step::Compare), "{:?}", world.condition("Ready"));
 }
 
+/// All of it but the lock, which machines are asked for.
+fn lose_status(world: &mut World) {
+    let last_token = world.object.status.as_ref().unwrap().last_token;
+    world.object.status = Some(KarmadaDeploymentStatus { last_token, ..KarmadaDeploymentStatus::default() });
+}
+
 #[test]
 fn a_lost_status_never_brings_the_data_anew_and_starts_nothing_that_was_not_approved() {
     let mut world = asking(BINARY, 3);
     let before = installs(&world).len();
-    world.object.status = None;
+    lose_status(&mut world);
     world.log.clear();
     world.settle();
     assert_eq!(world.condition("Ready").1, "FetchingKeys", "{:?}", world.condition("Ready"));
@@ -222,7 +233,7 @@ fn a_lost_status_never_brings_the_data_anew_and_starts_nothing_that_was_not_appr
     approve(&mut world);
     pass(&mut world, 2);
     assert!(world.is_ready(), "{:?}", world.condition("Ready"));
-    world.object.status = None;
+    lose_status(&mut world);
     world.log.clear();
     pass(&mut world, 2);
     assert!(world.is_ready() && runs(&world).is_empty(), "{:?} {:#?}", world.condition("Ready"), world.log);
