@@ -55,9 +55,6 @@ const RESTORE_MESSAGE: &str = "Forbidden: restoreFrom is immutable: a plane begi
 const RESTORE_ETCD_RULE: &str = "!has(self.restoreFrom) || !has(self.etcd.external)";
 const RESTORE_ETCD_MESSAGE: &str =
     "restoreFrom is for an etcd of the plane's own: whoever runs the external etcd restores it; leave restoreFrom out";
-const RESTORE_MODE_RULE: &str = "!has(self.restoreFrom) || self.mode != 'Binary'";
-const RESTORE_MODE_MESSAGE: &str =
-    "restoreFrom is not there yet for mode Binary: leave it out, or make the plane with mode Containers";
 /// CEL: a component that may be of another patch version than the rest is of its minor.
 const SAME_MINOR_RULE: &str = "!has(self.scheduler.version) || ['1.17.', '1.18.'].all(m, self.scheduler.version.startsWith(m) == self.version.startsWith(m))";
 const SAME_MINOR_MESSAGE: &str =
@@ -128,7 +125,6 @@ const ESTIMATOR_MESSAGE: &str = "members[].estimator.enabled: true needs spec.es
 #[x_kube(validation = binary::no_pods("metricsAdapter"))]
 #[x_kube(validation = Rule::new(RESTORE_RULE).message(RESTORE_MESSAGE).field_path(".restoreFrom"))]
 #[x_kube(validation = Rule::new(RESTORE_ETCD_RULE).message(RESTORE_ETCD_MESSAGE).field_path(".restoreFrom"))]
-#[x_kube(validation = Rule::new(RESTORE_MODE_RULE).message(RESTORE_MODE_MESSAGE).field_path(".restoreFrom"))]
 pub struct KarmadaDeploymentSpec {
     /// Karmada's version, without `v`, of a minor that is known here: 1.17 or 1.18. What of Kubernetes and etcd goes
     /// with it follows, unless a component has a version of its own. Another one is an upgrade, one minor at a time:

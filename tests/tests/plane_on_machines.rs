@@ -1,13 +1,15 @@
 //! A Karmada plane on machines, without Kubernetes under it: from one machine to three, to the next minor, and without
-//! the machine that was its first; then all of them are given back. The programs are Karmada's own where they are given
-//! (`make karmada`). Where they are not, stand-ins show units, ports, certificates and order, and nothing of Karmada.
+//! the machine that was its first; then all of them are given back, and another plane begins on them with its backup.
+//! The programs are Karmada's own where they are given (`make karmada`). Where they are not, stand-ins show units,
+//! ports, certificates and order, and nothing of Karmada.
 
 use std::time::Duration;
 
+use age::secrecy::ExposeSecret;
 use age::x25519::Identity;
 use anyhow::{Context, Result, ensure};
 use crds::karmada_deployment::KarmadaDeploymentStatus;
-use crds::{Host, Machine, names};
+use crds::{Conditions, Host, KarmadaDeployment, Machine, names};
 use e2e::backups::{self, Drill};
 use e2e::eventually::{Look, eventually};
 use e2e::karmada::on_machines::OnMachines;
@@ -19,8 +21,9 @@ use e2e::lifecycle::writer::Writer;
 use e2e::objects::VERSION as KUBERNETES;
 use e2e::scenario::{Scenario, scenario};
 use e2e::volume::Volume;
+use k8s_openapi::api::core::v1::ConfigMap;
 use kube::ResourceExt;
-use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
+use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams};
 use lab::machines;
 use serde_json::{Value, json};
 use tokio::task::block_in_place;
@@ -28,13 +31,17 @@ use tokio::task::block_in_place;
 /// Which of the machines serves it.
 const ADDRESS: &str = "172.30.0.240";
 const NAME: &str = "k2";
+/// The plane that begins with its backup.
+const ANEW: &str = "k3";
 const READY: Duration = Duration::from_secs(420);
 const GONE: Duration = Duration::from_secs(180);
 /// Services of a machine: nine components, and the balancer before those of them that the API server asks.
 const UNITS: usize = 10;
+/// The same of one whose backup has not been approved: the balancer, both API servers and the webhook.
+const SERVING: usize = 4;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_plane_grows_is_upgraded_loses_its_first_machine_and_gives_all_of_them_back() {
+async fn a_plane_grows_is_upgraded_loses_its_first_machine_and_another_begins_with_its_backup() {
     scenario("plane", async |scenario: &Scenario| {
         let programs = OnMachines::serve(7084).await?;
         scenario.say(match programs.are_karmadas {
@@ -42,13 +49,16 @@ async fn a_plane_grows_is_upgraded_loses_its_first_machine_and_gives_all_of_them
             false => "Karmada's programs are stood in for: nothing is proved of what they do",
         });
         let machines = scenario.machines(&["a", "b", "c", "d"]).await?;
-        let mut story = Story { scenario, programs: &programs, machines, wish: wish(&programs) };
+        let mut story = Story { scenario, programs: &programs, machines, wish: wish(&programs), name: NAME };
         story.begins_on_one_machine().await?;
         story.grows_to_three().await?;
         story.comes_to_the_next_minor().await?;
-        story.is_backed_up().await?;
+        let backup = story.is_backed_up().await?;
         story.loses_its_first_machine().await?;
-        story.gives_its_machines_back().await
+        story.gives_its_machines_back().await?;
+        story.begins_with(&backup).await?;
+        story.gives_its_machines_back().await?;
+        backup.volume.remove(scenario).await
     })
     .await;
 }
@@ -79,6 +89,17 @@ struct Story<'a> {
     programs: &'a OnMachines,
     machines: Vec<machines::Machine>,
     wish: Value,
+    /// The plane that is there.
+    name: &'static str,
+}
+
+/// A backup of the first plane.
+struct Backup {
+    volume: Volume,
+    location: String,
+    identity: Identity,
+    /// The UID of what the client had written.
+    written: Option<String>,
 }
 
 impl Story<'_> {
@@ -114,7 +135,7 @@ impl Story<'_> {
     }
 
     /// By a run on one of its machines: read without us, the backup has what was written, and the plane's keys.
-    async fn is_backed_up(&self) -> Result<()> {
+    async fn is_backed_up(&self) -> Result<Backup> {
         let volume = Volume::make(self.scenario, "backups").await?;
         let storage = json!({
             "apiVersion": "clusterwright.dev/v1alpha1", "kind": "BackupStorage",
@@ -130,7 +151,56 @@ impl Story<'_> {
         let drill = Drill::start(&snapshot, scratch.path())?;
         ensure!(drill.has("/registry/configmaps/default/written").await?, "what was written is not there");
         self.scenario.say(&format!("{} keys are backed up at {}", content.keys, content.location));
-        volume.remove(self.scenario).await
+        let written = self.written().await?;
+        Ok(Backup { volume, location: content.location, identity, written })
+    }
+
+    /// Another plane, on the three machines that are left: what had been written is there, and nothing acts before that
+    /// is approved.
+    async fn begins_with(&mut self, backup: &Backup) -> Result<()> {
+        self.name = ANEW;
+        let identity = json!({
+            "apiVersion": "v1", "kind": "Secret", "metadata": {"namespace": self.scenario.name, "name": "identity"},
+            "stringData": {"identity": backup.identity.to_string().expose_secret()},
+        });
+        self.scenario.apply(&identity).await?;
+        self.wish["metadata"]["name"] = json!(ANEW);
+        self.wish["spec"]["restoreFrom"] = json!({
+            "source": {"stored": {"storageRef": {"name": "volume"}, "location": backup.location}},
+            "identityRef": {"name": "identity"},
+        });
+        self.scenario.apply(&self.wish).await?;
+        let asks = "clusterwright.dev/approve=";
+        let message = until(self.scenario, ANEW, "asks for approval", READY, async |plane| {
+            let said = plane.condition("Ready").map(|said| said.message.clone()).unwrap_or_default();
+            Ok(if said.contains(asks) { Look::Done(said) } else { Look::Waiting(said) })
+        })
+        .await?;
+        for machine in &self.machines[1..] {
+            let units = self.units(machine).await?;
+            ensure!(units.lines().count() == SERVING, "{} runs {units}", machine.name());
+        }
+        let found = self.written().await?;
+        ensure!(found.is_some() && found == backup.written, "it was {:?}, and is {found:?}", backup.written);
+        let value = message.split_once(asks).and_then(|(_, rest)| rest.split(' ').next());
+        let value = value.context("no command")?.trim_end_matches('.');
+        let word = json!({"metadata": {"annotations": {names::annotation::APPROVE: value}}});
+        let planes = self.scenario.api::<KarmadaDeployment>();
+        planes.patch(ANEW, &PatchParams::default(), &Patch::Merge(&word)).await?;
+        let status = self.ready(3).await?;
+        let record = status.restored_from.context("no record of the restore")?;
+        ensure!(record.step.is_none() && record.restored_at.is_some(), "{record:?}");
+        self.stands_on(&[1, 2, 3]).await?;
+        let members = self.scenario.ssh(&self.machines[1], &list_members()).await?;
+        ensure!(members.matches("started").count() == 3, "three members of etcd are started: {members}");
+        ensure!(self.written().await? == backup.written, "what had been written is another one");
+        self.works().await
+    }
+
+    /// The UID of what the client has written into the plane; none: it is not there.
+    async fn written(&self) -> Result<Option<String>> {
+        let maps: Api<ConfigMap> = Api::namespaced(self.scenario.cluster_client(self.name).await?, "default");
+        Ok(maps.get_opt("written").await?.and_then(|found| found.uid()))
     }
 
     async fn loses_its_first_machine(&self) -> Result<()> {
@@ -160,7 +230,7 @@ impl Story<'_> {
     }
 
     async fn gives_its_machines_back(&self) -> Result<()> {
-        progress::delete(self.scenario, NAME, GONE).await?;
+        progress::delete(self.scenario, self.name, GONE).await?;
         eventually("Hosts Available", GONE, async || {
             let hosts = self.scenario.api::<Host>().list(&ListParams::default()).await?;
             let free: Vec<String> = hosts.iter().filter(|host| is_available(host)).map(ResourceExt::name_any).collect();
@@ -179,7 +249,7 @@ impl Story<'_> {
 
     /// Waits until all of it is as it is wished, on so many machines.
     async fn ready(&self, machines: usize) -> Result<KarmadaDeploymentStatus> {
-        until(self.scenario, NAME, &format!("Ready on {machines} machines"), READY, async |plane| {
+        until(self.scenario, self.name, &format!("Ready on {machines} machines"), READY, async |plane| {
             let count = self.members().await?.len();
             let is_there = is_ready(&plane) && count == machines;
             let status = plane.status.unwrap_or_default();
@@ -193,7 +263,7 @@ impl Story<'_> {
 
     async fn members(&self) -> Result<Vec<Machine>> {
         let all = self.scenario.api::<Machine>().list(&ListParams::default()).await?;
-        Ok(all.into_iter().filter(|machine| machine.spec.cluster_name == NAME).collect())
+        Ok(all.into_iter().filter(|machine| machine.spec.cluster_name == self.name).collect())
     }
 
     fn told(&self, writer: &Writer, what: &str) {
@@ -203,8 +273,7 @@ impl Story<'_> {
     /// Each of these machines has every service, and keys that only it reads.
     async fn stands_on(&self, machines: &[usize]) -> Result<()> {
         for machine in machines.iter().map(|at| &self.machines[*at]) {
-            let units = "systemctl list-units --plain --no-legend --state=active 'clusterwright-karmada-*'";
-            let units = self.scenario.ssh(machine, units).await?;
+            let units = self.units(machine).await?;
             ensure!(units.lines().count() == UNITS, "{} runs {units}", machine.name());
             let open = self.scenario.ssh(machine, "find /etc/karmada/pki -type f -perm /o=rwx").await?;
             ensure!(open.is_empty(), "anybody on {} reads {open}", machine.name());
@@ -212,9 +281,15 @@ impl Story<'_> {
         Ok(())
     }
 
+    /// The services of a machine that run, a line each.
+    async fn units(&self, machine: &machines::Machine) -> Result<String> {
+        let units = "systemctl list-units --plain --no-legend --state=active 'clusterwright-karmada-*'";
+        self.scenario.ssh(machine, units).await
+    }
+
     /// Its APIs are served at its endpoint; and, where the programs are Karmada's, they do what a plane is for.
     async fn works(&self) -> Result<()> {
-        let plane = self.scenario.cluster_client(NAME).await?;
+        let plane = self.scenario.cluster_client(self.name).await?;
         every_api_is_available(&plane).await?;
         if !self.programs.are_karmadas {
             return Ok(());

@@ -132,10 +132,14 @@ pub struct StagingInputs {
     /// Names the directories of this restore on the machines: 8 characters, `[a-z0-9]`. The variable
     /// `etcd_restore.id` has the same.
     pub id: String,
-    /// Name of the EtcdRestore, or of the ClusterDeployment that begins with the backup.
+    /// Name of the EtcdRestore, or of what begins with the backup.
     pub restore: String,
-    /// Name of the cluster that was backed up: the backup must be of a cluster of this name.
+    /// Name of the cluster that was backed up: the backup must be of a cluster of this name. Empty for a plane.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub cluster: String,
+    /// The plane that was backed up: the backup must be of this very one. None: it is of a cluster.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub karmada_deployment: Option<PlaneManifest>,
     /// Name of the Secret whose data is [`PKI_SECRET`]: the backup must have these keys.
     #[serde(default)]
     pub keys: String,

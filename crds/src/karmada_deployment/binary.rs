@@ -4,7 +4,7 @@ use kube::KubeSchema;
 use kube::core::{Message, Rule};
 use serde::{Deserialize, Serialize};
 
-use crate::cluster_deployment::{Artifacts, EtcdTopology, Executor};
+use crate::cluster_deployment::{Artifacts, Defragmentation, EtcdTopology, Executor};
 use crate::networking::Endpoint;
 use crate::placement::{HostNames, HostSelector};
 
@@ -150,6 +150,10 @@ pub struct PlaneEtcdMachines {
     #[schemars(length(max = 16))]
     #[x_kube(merge_strategy = ListMerge::Set)]
     pub hosts: Option<HostNames>,
+    /// When the members' databases are defragmented. Absent: only by the annotation `clusterwright.dev/defragment`; an
+    /// etcd whose quota is used up waits for it, too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub defragmentation: Option<Defragmentation>,
 }
 
 impl super::KarmadaDeploymentSpec {

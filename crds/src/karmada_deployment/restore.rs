@@ -9,7 +9,8 @@ use crate::references::LocalRef;
 /// What a plane that begins with a backup is at. They follow each other in this order.
 #[derive(Serialize, Deserialize, Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, JsonSchema)]
 pub enum KarmadaRestoreStep {
-    /// The volume of each member of etcd gets data of a new etcd, made of the snapshot. Nothing runs.
+    /// The members of etcd get data of a new etcd, made of the snapshot: each in its volume, or on its machine, where
+    /// etcd starts with it. Nothing else runs.
     Data,
     /// etcd, the API servers and the webhook start, and what has addresses or authorities in it is applied again. The
     /// API server lets administrators in, and nobody else.
@@ -76,7 +77,8 @@ pub struct KarmadaRestoredFrom {
     /// `hostDNSDomain` of the plane that was backed up, which is in the tokens of its service accounts.
     #[schemars(length(max = 63))]
     pub dns_domain: String,
-    /// How many members of etcd its data is made for. Absent: as many as the spec wants.
+    /// How many members of etcd its data is made for. Absent: as many as the spec wants, or on machines as many as
+    /// there are when the data is made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub etcd_members: Option<i32>,
     /// What it is at. Absent: it is over.

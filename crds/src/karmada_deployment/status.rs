@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::members::SyncMode;
 use super::restore::KarmadaRestoredFrom;
 use super::upgrade::KarmadaUpgradeStatus;
-use crate::cluster_deployment::{ForgottenMachine, ReplicaCounts};
+use crate::cluster_deployment::{EtcdStatus, ForgottenMachine, ReplicaCounts};
 use crate::lock::Operation;
 use crate::references::LocalRef;
 
@@ -67,6 +67,10 @@ pub struct KarmadaDeploymentStatus {
     /// machines join, nothing is begun anew.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_installed_at: Option<Time>,
+    /// With mode `Binary`: the members of its etcd, and what was done to keep them in order. Absent: nothing is known
+    /// of them yet, or others run it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub etcd: Option<EtcdStatus>,
     /// The lock: the runs that hold the plane's machines.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["run"]))]

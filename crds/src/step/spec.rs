@@ -41,7 +41,9 @@ impl Step {
             | Step::Etcd
             | Step::LoadBalancer
             | Step::RemoveEtcdMember
+            | Step::DefragmentEtcd
             | Step::BackupEtcd
+            | Step::StageBackup
             | Step::RestartServices
             | Step::Reboot
             | Step::Reset
@@ -64,8 +66,6 @@ impl Step {
             | Step::EtcdEndpoints
             | Step::RecoverEtcd
             | Step::RenewCertificates
-            | Step::DefragmentEtcd
-            | Step::StageBackup
             | Step::HoldControlPlane
             | Step::RestoreEtcd
             | Step::UndoRestore

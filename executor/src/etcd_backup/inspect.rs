@@ -3,7 +3,7 @@
 
 use backup::{BackupError, Identities, Source, Store, unpack};
 use crds::Reason;
-use crds::backup::{BackupManifest, IDENTITY_SECRET, PKI_SECRET, StagingInputs};
+use crds::backup::{BackupManifest, IDENTITY_SECRET, PKI_SECRET, PlaneManifest, StagingInputs};
 
 use super::answer::Answer;
 use super::cluster_keys::{Difference, difference};
@@ -72,14 +72,19 @@ pub(super) async fn inspect(inputs: &StagingInputs, secrets: &Secrets) -> Result
     }
 }
 
-/// Whether the backup is of the cluster, and of its minor version of Kubernetes where both are known.
+/// Whether the backup is of the plane; or of the cluster, and of its minor version of Kubernetes where both are known.
 fn fits(manifest: &BackupManifest, inputs: &StagingInputs) -> Result<(), Answer> {
-    if manifest.cluster != inputs.cluster {
+    let plane = inputs.karmada_deployment.as_ref();
+    let uid = |plane: Option<&PlaneManifest>| plane.map(|plane| plane.uid.clone());
+    if manifest.cluster != inputs.cluster || uid(manifest.karmada_deployment.as_ref()) != uid(plane) {
+        let wanted = match plane {
+            Some(plane) => format!("KarmadaDeployment {} (UID {})", plane.name, plane.uid),
+            None => format!("cluster {}", inputs.cluster),
+        };
         let message = format!(
-            "the backup at {} is of {}, and cluster {} is to be restored: name a backup of it",
+            "the backup at {} is of {}, and {wanted} is to be restored: name a backup of it",
             inputs.location,
             manifest.subject(),
-            inputs.cluster
         );
         return Err(Answer::refused(Reason::BackupOfOtherCluster, message));
     }
@@ -93,5 +98,44 @@ fn fits(manifest: &BackupManifest, inputs: &StagingInputs) -> Result<(), Answer>
             ),
         )),
         _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::fits;
+
+    /// Why a backup of this cluster, or of the plane with this UID, is not restored as what is asked for.
+    fn refusal(of: Value, asked: Value) -> String {
+        let object = json!({"name": "o", "size": 1, "sha256": "a0", "plainSize": 1, "plainSha256": "a0"});
+        let mut manifest = json!({
+            "format": crds::backup::FORMAT, "backup": "b", "etcdClusterID": "1", "member": "m", "revision": 7, "keys": 1,
+            "etcdVersion": "3.6.6", "kubernetesVersion": "1.35.2", "startedAt": "2026-01-01T00:00:00Z",
+            "completedAt": "2026-01-01T00:00:01Z", "snapshot": object, "bundle": object,
+        });
+        let mut inputs = json!({"storage": {"directory": "/b"}, "location": "a/b", "id": "k3x9a0b1", "restore": "r"});
+        for (whole, part) in [(&mut manifest, of), (&mut inputs, asked)] {
+            whole.as_object_mut().unwrap().extend(part.as_object().unwrap().clone());
+        }
+        let said = fits(&serde_json::from_value(manifest).unwrap(), &serde_json::from_value(inputs).unwrap());
+        said.err().map(|answer| answer.message).unwrap_or_default()
+    }
+
+    #[test]
+    fn a_backup_is_restored_as_what_was_backed_up_and_as_nothing_else() {
+        let plane = |uid: &str| json!({"karmadaDeployment": {"name": "k1", "uid": uid}});
+        let cluster = |name: &str| json!({"cluster": name});
+        assert_eq!(refusal(cluster("paris"), cluster("paris")), "");
+        assert_eq!(refusal(plane("u1"), plane("u1")), "");
+        let words = "is of cluster rome, and cluster paris is to be restored";
+        assert!(refusal(cluster("rome"), cluster("paris")).contains(words));
+        let words = "is of KarmadaDeployment k1, and KarmadaDeployment k1 (UID u1) is to be restored";
+        assert!(refusal(plane("u2"), plane("u1")).contains(words));
+        assert!(refusal(plane("u1"), cluster("paris")).contains("and cluster paris is to be restored"));
+        assert!(refusal(cluster("paris"), plane("u1")).contains("and KarmadaDeployment k1 (UID u1) is to be"));
+        let other = json!({"cluster": "paris", "kubernetesVersion": "1.34.0"});
+        assert!(refusal(cluster("paris"), other).contains("name a backup of the same minor version"));
     }
 }

@@ -1,5 +1,6 @@
 //! etcd: what the machines of a cluster have told of its members, in the runs that asked them.
 
+pub(crate) mod defragmentation;
 mod finding;
 mod probe;
 mod status;

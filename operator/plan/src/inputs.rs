@@ -151,7 +151,7 @@ pub fn build(observed: &InputsObserved<'_>) -> Result<RunInputs, InputsProblem> 
         vars,
         playbooks: hooks::playbooks(&run.spec, observed.library)?,
         backup: backup::inputs(run, observed.backup, observed.cluster)?,
-        staging: restore::staging(run, observed.restore, observed.cluster)?,
+        staging: restore::staging(run, observed.restore, formed)?,
     })
 }
 

@@ -138,14 +138,15 @@ fn keep(observed: &Observed<'_>) -> Planned {
     let wanted = wanted(object, observed.material, observed.facts, observed.crds.unwrap_or_default());
     let upgrade = upgrade::planned(observed);
     let problem = spec_problem::find(observed);
-    let machines = Machines::observe(observed, upgrade.as_ref(), problem.is_none());
+    let may_begin = problem.is_none() && !restore::holds_machines(observed);
+    let machines = Machines::observe(observed, upgrade.as_ref(), may_begin);
     let mut reports = progress(observed, &wanted);
     let of_machines = machines.as_ref().map(|machines| machines.reports(&reports)).unwrap_or_default();
     reports.extend(of_machines);
     reports.sort_by_key(|report| report.stage);
     let scaling = etcd::scaling(observed);
     scaling.iter().for_each(|scaling| scaling.add_to(&mut reports));
-    let restore = restored(observed, &wanted, &reports);
+    let restore = restored(observed, machines.as_ref(), &wanted, &reports);
     let mut work = work(observed, (&wanted, &reports), problem, machines.as_ref(), restore.as_ref());
     if object.spec.paused && !work.actions.is_empty() {
         work.pause();
@@ -210,10 +211,15 @@ fn keep(observed: &Observed<'_>) -> Planned {
 }
 
 /// What becomes of the backup that the plane begins with; none: it begins empty, or stands.
-fn restored(observed: &Observed<'_>, wanted: &[Wanted], reports: &[StageReport]) -> Option<restore::Outcome> {
-    let restoring = restoring::restoring(observed.object, observed.facts)?;
+fn restored(
+    observed: &Observed<'_>,
+    machines: Option<&Machines<'_>>,
+    wanted: &[Wanted],
+    reports: &[StageReport],
+) -> Option<restore::Outcome> {
+    let restoring = restoring::restoring(observed.object, &observed.facts.versions)?;
     let silent = status::silent(observed, None);
-    Some(restore::go_on(&restore::Scene { observed, wanted, reports, silent: silent.as_ref() }, &restoring))
+    Some(restore::go_on(&restore::Scene { observed, machines, wanted, reports, silent: silent.as_ref() }, &restoring))
 }
 
 #[cfg(test)]

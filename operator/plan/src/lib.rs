@@ -39,6 +39,7 @@ pub mod hooks;
 pub mod host;
 pub mod host_pool;
 pub mod inputs;
+pub(crate) mod install_backup;
 pub mod int_or_percent;
 pub mod job;
 pub mod karmada_deployment;

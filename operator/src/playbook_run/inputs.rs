@@ -88,7 +88,7 @@ async fn gather(
         credentials(ctx, &namespace, hosts.values().filter(|host| needed.contains(host.name_any().as_str()))).await?;
     let library = library(ctx, &namespace, run.spec.playbooks_ref.as_ref()).await?;
     let backup = backup::seen(ctx, run, deployment).await?;
-    let restore = restore::seen(ctx, run, deployment).await?;
+    let restore = restore::seen(ctx, run, former).await?;
     let observed = InputsObserved {
         run,
         cluster: cluster.as_ref(),

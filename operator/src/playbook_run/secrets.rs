@@ -50,12 +50,12 @@ pub(super) async fn freeze(
     match &former {
         Some(Former::Cluster(deployment)) => {
             data.extend(keys(ctx, run.spec.intent, deployment, needs).await?);
-            if needs.staging {
-                data.extend(restore::files(ctx, run, deployment).await?);
-            }
         }
         Some(Former::Plane(plane)) => data.extend(plane::files(ctx, plane, run, needs).await?),
         None => {}
+    }
+    if let Some(former) = former.as_ref().filter(|_| needs.staging) {
+        data.extend(restore::files(ctx, run, former).await?);
     }
     if needs.backup && former.is_some() == run.spec.cluster_name.is_some() {
         data.extend(backup::files(ctx, run, former.as_ref().and_then(Former::deployment)).await?);

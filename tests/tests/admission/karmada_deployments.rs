@@ -100,6 +100,7 @@ async fn a_plane_on_machines_has_nothing_of_a_host_cluster() -> Result<()> {
     let binary = || on_machines("m1");
     let toleration = json!([{ "key": "a", "operator": "Exists" }]);
     let affinity = json!({ "nodeAffinity": {} });
+    let from = json!({ "source": { "backupRef": { "name": "nightly" } }, "identityRef": { "name": "age" } });
     let external = json!({ "endpoints": ["https://10.0.0.5:2379"], "secretRef": { "name": "etcd" } });
     check(&ApiServer::shared().await?, [
         (0, "the least", binary(), "spec.paused", json!([false, true]), Admitted),
@@ -113,6 +114,10 @@ async fn a_plane_on_machines_has_nothing_of_a_host_cluster() -> Result<()> {
         (0, "volumes", binary(), "spec.etcd.local.storage.size", json!(["9Gi"]), refused_at("spec.etcd", "binary.etcd says on which machines")),
         (0, "members in Pods", binary(), "spec.etcd.local.replicas", json!([3]), refused_at("spec.etcd", "binary.etcd says on which machines")),
         (0, "an etcd of others", binary(), "spec.etcd.external", json!([external.clone()]), Admitted),
+        (0, "a backup to begin with", binary(), "spec.restoreFrom", json!([from]), Admitted),
+        (0, "one in an etcd of others", with(binary(), "spec.etcd.external", external.clone()), "spec.restoreFrom", json!([from]), refused_at("spec.restoreFrom", "whoever runs the external etcd restores it")),
+        (0, "when etcd is defragmented", binary(), "spec.binary.etcd", json!([{ "defragmentation": { "schedule": "0 4 * * SUN" } }]), Admitted),
+        (0, "at no time", binary(), "spec.binary.etcd", json!([{ "defragmentation": { "schedule": "often" } }]), refused_at("spec.binary.etcd.defragmentation.schedule", "")),
         (0, "two etcds", with(binary(), "spec.binary.etcd", json!({})), "spec.etcd.external", json!([external]), refused_at("spec", "the plane has one etcd")),
         (0, "a Service", binary(), "spec.apiServer.serviceType", json!(["LoadBalancer"]), refused_at("spec.apiServer", "give binary.endpoint")),
         (0, "volumes of its Pods", binary(), "spec.apiServer.extraVolumes", json!([[{ "name": "a", "emptyDir": {} }]]), refused_at("spec.apiServer", "which mode Binary has none of")),

@@ -6,15 +6,10 @@ use std::collections::BTreeMap;
 use crds::cluster_deployment::{RecoveryStrategy, RestoreFrom, RestoredFrom};
 use crds::references::LocalRef;
 use crds::{ClusterDeployment, EtcdBackup, ObjectExt};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::state::{ClusterState, past};
-use crate::naming::short_hash;
-
-/// The variable that the steps of a restore read.
-const VARIABLE: &str = "etcd_restore";
-/// Characters that name its directories on the machines.
-const ID: usize = 8;
+use crate::install_backup::{restore_id, restore_variables};
 
 /// What a cluster that does not stand is to begin with.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -79,13 +74,12 @@ pub fn identity<'a>(deployment: &'a ClusterDeployment, pending: &RestoredFrom) -
 
 /// Names the directories of the restore on the machines.
 pub fn id(deployment: &ClusterDeployment, pending: &RestoredFrom) -> String {
-    short_hash(&[deployment.uid(), &pending.location], ID)
+    restore_id(deployment.uid(), &pending.location)
 }
 
 /// The variables of the install that brings it.
 pub(super) fn variables(deployment: &ClusterDeployment, pending: &RestoredFrom) -> BTreeMap<String, Value> {
-    let vars = json!({ "id": id(deployment, pending), "sha256": pending.sha256, "new_cluster": true });
-    BTreeMap::from([(VARIABLE.to_owned(), vars)])
+    restore_variables(&id(deployment, pending), &pending.sha256)
 }
 
 /// A backup of the cluster itself, as one to begin with.

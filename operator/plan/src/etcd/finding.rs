@@ -27,6 +27,27 @@ impl Finding {
     pub fn is_grave(&self) -> bool {
         self.reason != Reason::EtcdDatabaseLarge
     }
+
+    /// What is wrong, and what is done about it or what to do; `command` has the members defragmented.
+    pub fn advise(&self, is_unasked: bool, command: &str) -> String {
+        let message = &self.message;
+        match self.reason {
+            Reason::EtcdCorrupt => {
+                format!(
+                    "{message}; make a backup, then delete the Machine whose member differs, so that it is made anew"
+                )
+            }
+            Reason::EtcdNoSpace if is_unasked => {
+                format!(
+                    "{message}; it is compacted and defragmented; if that does not help, delete objects and {command}"
+                )
+            }
+            Reason::EtcdNoSpace => format!("{message}; to compact and defragment it now: {command}"),
+            _ => {
+                format!("{message}; give back what is free: {command}; if little is, delete objects that nobody needs")
+            }
+        }
+    }
 }
 
 /// The worst that is wrong; none: nothing that is known.

@@ -33,7 +33,8 @@ pub struct InputsObserved<'a> {
     pub library: Option<&'a Library>,
     /// What its `backupRef` leads to; none: nothing is there, or it has none.
     pub backup: Option<&'a BackupSeen>,
-    /// What its `restoreRef`, or what its cluster begins with, leads to; none: nothing is there, or it has none.
+    /// What its `restoreRef`, or what its cluster or plane begins with, leads to; none: nothing is there, or it has
+    /// none.
     pub restore: Option<&'a RestoreSeen>,
 }
 
@@ -140,7 +141,7 @@ pub struct PlaneSeen {
     pub host_problem: Option<Problem>,
 }
 
-/// What a run's `restoreRef` leads to; or, of an install that brings a backup, what its ClusterDeployment begins with.
+/// What a run's `restoreRef` leads to; or, of an install that brings a backup, what its cluster or plane begins with.
 #[derive(Clone, Debug)]
 pub struct RestoreSeen {
     /// The EtcdRestore; none for an install.

@@ -1,26 +1,36 @@
 //! The restore that a run is part of, and the backup that it brings to the machines.
 
-use crds::backup::StagingInputs;
+use crds::backup::{PlaneManifest, StagingInputs};
 use crds::names::pki_secret;
+use crds::references::LocalRef;
 use crds::step::{Intent, Step};
-use crds::{BackupStorage, ClusterDeployment, EtcdRestore, ObjectExt, PlaybookRun, Reason};
+use crds::{BackupStorage, ClusterDeployment, EtcdRestore, KarmadaDeployment, ObjectExt, PlaybookRun, Reason};
 
 use super::identity::identity;
-use super::observed::{ClusterSeen, RestoreSeen};
+use super::observed::{ClusterSeen, Formed, RestoreSeen};
 use super::problem::InputsProblem;
 use super::storage::storage;
 use crate::cluster_deployment::restoring;
 use crate::etcd_restore::id_of;
+use crate::karmada_deployment::restore as plane_restore;
 
 /// What the run brings to the machines; none for a run that brings nothing. A run that no EtcdRestore has asked for is
 /// refused: only that has been approved.
 pub(super) fn staging(
     run: &PlaybookRun,
     seen: Option<&RestoreSeen>,
-    cluster: Option<&ClusterSeen<'_>>,
+    formed: Option<Formed<'_>>,
 ) -> Result<Option<StagingInputs>, InputsProblem> {
+    let cluster = match formed {
+        Some(Formed::Cluster(cluster)) => Some(cluster),
+        Some(Formed::Plane(_)) | None => None,
+    };
     if run.spec.intent == Intent::Install && run.spec.steps.contains(&Step::StageBackup) {
-        return of_install(run, seen, cluster).map(Some);
+        let inputs = match formed {
+            Some(Formed::Plane(plane)) => of_plane(run, seen, plane.object),
+            Some(Formed::Cluster(_)) | None => of_install(run, seen, cluster),
+        };
+        return inputs.map(Some);
     }
     let Some(reference) = &run.spec.restore_ref else {
         return match [Intent::Stage, Intent::Restore].contains(&run.spec.intent) {
@@ -55,6 +65,7 @@ pub(super) fn staging(
         id: id_of(restore),
         restore: name.clone(),
         cluster: deployment.name().to_owned(),
+        karmada_deployment: None,
         keys: pki_secret(deployment.name()),
         kubernetes_version: version(deployment),
     }))
@@ -87,14 +98,7 @@ fn of_install(
             "neither spec.restoreFrom nor spec.recovery names an identity: set spec.recovery.identityRef".to_owned();
         return Err(InputsProblem::waits(Reason::SecretNotFound, message));
     };
-    identity(&reference.name, seen.identity.as_ref())?;
-    let Some(of_backup) = &seen.storage else {
-        let storage = &pending.storage_ref.name;
-        return Err(InputsProblem::waits(
-            Reason::StorageNotFound,
-            format!("BackupStorage {storage} is not there: make it"),
-        ));
-    };
+    let of_backup = begun_with(seen, reference, &pending.storage_ref)?;
     Ok(StagingInputs {
         storage: storage(of_backup, &seen.seen)?,
         volume_claim: of_backup.spec.volume.as_ref().map(|volume| volume.claim_name.clone()),
@@ -102,8 +106,57 @@ fn of_install(
         id: restoring::id(deployment, pending),
         restore: name.to_owned(),
         cluster: pending.cluster.clone(),
+        karmada_deployment: None,
         keys: pki_secret(name),
         kubernetes_version: Some(deployment.spec.kubernetes_version),
+    })
+}
+
+/// The backup that a plane begins with, once that is settled. Nobody is asked before: nothing acts by the data.
+fn of_plane(
+    run: &PlaybookRun,
+    seen: Option<&RestoreSeen>,
+    object: &KarmadaDeployment,
+) -> Result<StagingInputs, InputsProblem> {
+    let name = object.name();
+    if !run.is_owned_by(object.uid()) {
+        let message =
+            format!("KarmadaDeployment {name} has not asked for this run: set its spec.restoreFrom when it is made");
+        return Err(refused(message));
+    }
+    let (Some(seen), Some(record), Some(from)) =
+        (seen, plane_restore::installed_from(object), object.spec.restore_from.as_ref())
+    else {
+        return Err(refused(format!("KarmadaDeployment {name} begins with no backup: nobody needs this run")));
+    };
+    let of_backup = begun_with(seen, &from.identity_ref, &record.storage_ref)?;
+    Ok(StagingInputs {
+        storage: storage(of_backup, &seen.seen)?,
+        volume_claim: of_backup.spec.volume.as_ref().map(|volume| volume.claim_name.clone()),
+        location: record.location.clone(),
+        id: plane_restore::id(object, record),
+        restore: name.to_owned(),
+        cluster: String::new(),
+        karmada_deployment: Some(PlaneManifest {
+            name: record.plane.clone(),
+            uid: record.plane_uid.clone(),
+            version: None,
+        }),
+        keys: pki_secret(name),
+        kubernetes_version: None,
+    })
+}
+
+/// The storage of a backup that something begins with; the identity is there.
+fn begun_with<'a>(
+    seen: &'a RestoreSeen,
+    of_identity: &LocalRef,
+    of_storage: &LocalRef,
+) -> Result<&'a BackupStorage, InputsProblem> {
+    identity(&of_identity.name, seen.identity.as_ref())?;
+    seen.storage.as_ref().ok_or_else(|| {
+        let message = format!("BackupStorage {} is not there: make it", of_storage.name);
+        InputsProblem::waits(Reason::StorageNotFound, message)
     })
 }
 
@@ -147,8 +200,9 @@ mod tests {
     use k8s_openapi::api::core::v1::Secret;
     use serde_json::json;
 
+    use super::super::PlaneMachines;
     use super::super::artifacts::ArtifactsSeen;
-    use super::{ClusterSeen, RestoreSeen, staging};
+    use super::{ClusterSeen, Formed, RestoreSeen, staging};
 
     fn object<K: serde::de::DeserializeOwned>(kind: &str, name: &str, spec: serde_json::Value) -> K {
         let meta = json!({ "name": name, "namespace": "fleet", "uid": format!("{name}-uid-x") });
@@ -202,7 +256,7 @@ mod tests {
             network_manifests: Default::default(),
             configuration_files: Default::default(),
         };
-        match staging(&run, Some(&seen), Some(&cluster)) {
+        match staging(&run, Some(&seen), Some(Formed::Cluster(&cluster))) {
             Ok(Some(inputs)) => {
                 assert_eq!(inputs.storage, StorageInputs::Directory("/backups".into()));
                 format!("{} as {}", inputs.location, inputs.id)
@@ -273,7 +327,7 @@ mod tests {
             network_manifests: Default::default(),
             configuration_files: Default::default(),
         };
-        match staging(&run, Some(&seen), Some(&cluster)) {
+        match staging(&run, Some(&seen), Some(Formed::Cluster(&cluster))) {
             Ok(Some(inputs)) => format!("{} of {} with {}", inputs.location, inputs.cluster, inputs.keys),
             Ok(None) => "nothing".into(),
             Err(problem) => problem.message,
@@ -297,5 +351,60 @@ mod tests {
         let locked = install(|_, seen, _| seen.identity = None);
         assert!(locked.contains("Secret i of identityRef is not there"), "{locked}");
         assert!(install(|_, seen, _| seen.storage = None).contains("BackupStorage nfs is not there"));
+    }
+
+    /// What an install of a plane brings, or the refusal.
+    fn of_plane(
+        change: impl Fn(&mut crds::KarmadaDeployment, &mut RestoreSeen, &mut PlaybookRun),
+    ) -> Result<crds::backup::StagingInputs, String> {
+        let mut seen = RestoreSeen { restore: None, ..seen() };
+        let url = json!({ "url": "https://bundle.example.com" });
+        let from = json!({ "source": { "stored": { "storageRef": { "name": "nfs" }, "location": "_karmada/k0/u/1" } },
+            "identityRef": { "name": "i" } });
+        let mut plane: crds::KarmadaDeployment = object(
+            "KarmadaDeployment",
+            "k1",
+            json!({ "version": "1.18.2", "crds": { "bundle": url }, "mode": "Binary", "restoreFrom": from,
+                "binary": { "controlPlane": { "replicas": 1 }, "artifacts": url } }),
+        );
+        let record = json!({ "backup": "b", "plane": "k0", "planeUID": "u", "storageRef": { "name": "nfs" },
+            "location": "_karmada/k0/u/1", "takenAt": "2026-01-01T00:00:00Z", "revision": 7, "size": 9, "sha256": "a0",
+            "etcdVersion": "3.6.16", "dnsDomain": "cluster.local", "step": "Data" });
+        plane.status.get_or_insert_default().restored_from = serde_json::from_value(record).unwrap();
+        let mut run: PlaybookRun = object(
+            "PlaybookRun",
+            "run",
+            json!({ "clusterName": "k1", "clusterKind": "KarmadaDeployment", "intent": "Install",
+                "steps": ["stage-backup", "etcd"], "hosts": ["a"] }),
+        );
+        run.metadata.owner_references = crds::references::controller_ref(&plane).map(|owner| vec![owner]);
+        change(&mut plane, &mut seen, &mut run);
+        let binary = plane.spec.binary.as_ref().unwrap();
+        let machines =
+            PlaneMachines { object: &plane, binary, machines: Vec::new(), artifacts: ArtifactsSeen::default() };
+        let inputs = staging(&run, Some(&seen), Some(Formed::Plane(&machines))).map_err(|problem| problem.message)?;
+        Ok(inputs.expect("the run stages"))
+    }
+
+    #[test]
+    fn an_install_of_a_plane_brings_the_backup_that_was_settled_on_of_the_plane_that_was_backed_up() {
+        let inputs = of_plane(|_, _, _| {}).unwrap();
+        let plane = inputs.karmada_deployment.unwrap();
+        assert_eq!((plane.name.as_str(), plane.uid.as_str(), inputs.cluster.as_str()), ("k0", "u", ""));
+        assert_eq!((inputs.location.as_str(), inputs.keys.as_str()), ("_karmada/k0/u/1", "k1-pki"));
+        assert!(inputs.id.len() == 8 && inputs.kubernetes_version.is_none(), "its version is Karmada's");
+        let refusal = |change: &dyn Fn(&mut crds::KarmadaDeployment, &mut RestoreSeen, &mut PlaybookRun)| {
+            of_plane(|plane, seen, run| change(plane, seen, run)).unwrap_err()
+        };
+        let by_hand = refusal(&|_, _, run| run.metadata.owner_references = None);
+        assert!(by_hand.contains("KarmadaDeployment k1 has not asked for this run"), "{by_hand}");
+        let serving = Some(crds::karmada_deployment::KarmadaRestoreStep::Serve);
+        let later = refusal(&|plane, _, _| {
+            plane.status.as_mut().unwrap().restored_from.as_mut().unwrap().step = serving;
+        });
+        assert!(later.contains("begins with no backup"), "{later}");
+        let locked = refusal(&|_, seen, _| seen.identity = None);
+        assert!(locked.contains("Secret i of identityRef is not there"), "{locked}");
+        assert!(refusal(&|_, seen, _| seen.storage = None).contains("BackupStorage nfs is not there"));
     }
 }

@@ -88,5 +88,5 @@ pub fn etcd_doors(object: &KarmadaDeployment, facts: &HostFacts) -> Vec<(String,
 /// Whether members are neither added nor removed now: an upgrade is under way, or data of a backup is brought in.
 fn is_held(object: &KarmadaDeployment, facts: &HostFacts) -> bool {
     let upgrade = object.status.as_ref().and_then(|status| status.upgrade.as_ref());
-    upgrade.is_some_and(|upgrade| upgrade.step.is_some()) || restoring(object, facts).is_some()
+    upgrade.is_some_and(|upgrade| upgrade.step.is_some()) || restoring(object, &facts.versions).is_some()
 }

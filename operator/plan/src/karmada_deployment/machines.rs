@@ -38,7 +38,7 @@ pub use balancer::{Frontend, frontends, served_at};
 pub use certificates::leaves;
 pub(super) use deletion::Deletion;
 pub(super) use estimators_seen::estimators_seen;
-pub use order::{Part, parts, steps_to_join};
+pub use order::{EtcdStart, Part, parts, steps_to_join};
 pub(super) use plane::Machines;
 pub use ports::Ports;
 pub use seating::seats;

@@ -7,10 +7,14 @@ pub(super) mod data;
 mod gate;
 mod go_on;
 mod member_report;
+mod on_machines;
 mod record;
 pub(super) mod revision;
 mod scene;
 
 pub(super) use go_on::{Outcome, go_on};
 pub use member_report::{carried, kinds};
+pub(crate) use on_machines::id;
+pub use on_machines::installed_from;
+pub(super) use on_machines::{holds_machines, variables};
 pub(super) use scene::Scene;

@@ -1,12 +1,16 @@
 //! Whether a plane begins with a backup, how far that is, and what follows for each component. What is not known is not
 //! started: a status that is lost is found out again.
 
+use std::collections::BTreeMap;
+
 use crds::KarmadaDeployment;
 use crds::cluster_deployment::RestoreFrom;
 use crds::karmada_deployment::{KarmadaRestoreStep as Step, KarmadaRestoredFrom};
 
 use super::component::Component;
-use super::observed::HostFacts;
+
+/// The version that each component runs in, as `HostFacts` has it.
+type Versions = BTreeMap<Component, String>;
 
 /// What serves and admits. None of it writes to a member by itself.
 const SERVING: [Component; 4] =
@@ -22,18 +26,20 @@ pub(super) enum Restoring<'a> {
 }
 
 /// What it begins with; none: it begins empty, or stands.
-pub(super) fn restoring<'a>(object: &'a KarmadaDeployment, facts: &HostFacts) -> Option<Restoring<'a>> {
+pub(super) fn restoring<'a>(object: &'a KarmadaDeployment, versions: &Versions) -> Option<Restoring<'a>> {
     let from = object.spec.restore_from.as_ref()?;
     match record(object) {
-        Some(record) => record.step.map(|step| Restoring::Under(record, past_data(step, facts))),
+        Some(record) => record.step.map(|step| Restoring::Under(record, past_data(step, object, versions))),
         // Only what was approved has ever started it.
-        None => (!facts.versions.contains_key(&Component::ControllerManager)).then_some(Restoring::Keys(from)),
+        None => (!versions.contains_key(&Component::ControllerManager)).then_some(Restoring::Keys(from)),
     }
 }
 
-/// Data is never made anew where etcd is there, whatever the status says.
-fn past_data(step: Step, facts: &HostFacts) -> Step {
-    if step == Step::Data && facts.versions.contains_key(&Component::Etcd) { Step::Serve } else { step }
+/// Data is never made anew where etcd is there, whatever the status says. Of machines an install that has failed has
+/// brought it to some, and is repeated on all of them.
+fn past_data(step: Step, object: &KarmadaDeployment, versions: &Versions) -> Step {
+    let is_there = object.spec.binary.is_none() && versions.contains_key(&Component::Etcd);
+    if step == Step::Data && is_there { Step::Serve } else { step }
 }
 
 /// The backup that was settled on.
@@ -42,8 +48,8 @@ pub(super) fn record(object: &KarmadaDeployment) -> Option<&KarmadaRestoredFrom>
 }
 
 /// Whether a component has yet to be started.
-pub(super) fn is_later(object: &KarmadaDeployment, facts: &HostFacts, component: Component) -> bool {
-    match restoring(object, facts) {
+pub(super) fn is_later(object: &KarmadaDeployment, versions: &Versions, component: Component) -> bool {
+    match restoring(object, versions) {
         None => false,
         Some(Restoring::Keys(_) | Restoring::Under(_, Step::Data)) => true,
         Some(Restoring::Under(_, Step::Serve | Step::Compare)) => !SERVING.contains(&component),

@@ -82,9 +82,17 @@ pub(super) fn status(observed: &Observed<'_>, found: &Found<'_>) -> KarmadaDeplo
     }
     let closed = found.machines.and_then(|machines| machines.round.tokens.lost()).map(|lost| lost.statement());
     let rotated = found.rotating.cloned();
-    let statements: Vec<Statement> =
-        [ready].into_iter().chain(parts).chain(backups(observed)).chain(rotated).chain(closed).collect();
-    let ends = [condition::BACKED_UP, condition::LOCK_AVAILABLE, condition::AUTHORITIES_ROTATED];
+    let of_machines = found.machines.map(|machines| machines.round.statements.clone()).unwrap_or_default();
+    let statements: Vec<Statement> = [ready]
+        .into_iter()
+        .chain(parts)
+        .chain(backups(observed))
+        .chain(rotated)
+        .chain(closed)
+        .chain(of_machines)
+        .collect();
+    let ends =
+        [condition::BACKED_UP, condition::LOCK_AVAILABLE, condition::AUTHORITIES_ROTATED, condition::ETCD_DEFRAGMENTED];
     shown
         .conditions
         .retain(|old| !ends.contains(&old.type_.as_str()) || statements.iter().any(|new| new.type_ == old.type_));

@@ -10,7 +10,7 @@ mod lost_volumes;
 mod members;
 mod refusals;
 mod reports;
-mod restore;
+pub(super) mod restore;
 mod rotation;
 mod secrets;
 mod sequence;

@@ -38,7 +38,10 @@ pub fn wanted(
     let (Some(release), Some(authority)) = (Release::wanted(&object.spec), authority(material)) else {
         return wanted;
     };
-    if let Some(Restoring::Under(record, KarmadaRestoreStep::Data)) = restoring(object, facts) {
+    if let Some(Restoring::Under(record, KarmadaRestoreStep::Data)) = restoring(object, &facts.versions) {
+        if is_on_machines {
+            return wanted;
+        }
         wanted.extend(host::pull_secrets(object, material));
         let data = material.restore.as_ref().map(|given| data::wanted(object, release, given, record));
         wanted.extend(data.into_iter().flatten());
@@ -46,7 +49,7 @@ pub fn wanted(
         return wanted;
     }
     let upgrade = find(object, facts);
-    let due = |component: Component| match is_later(object, facts, component) {
+    let due = |component: Component| match is_later(object, &facts.versions, component) {
         true => Due::Later,
         false => upgrade.as_ref().map_or(Due::Now, |upgrade| upgrade.due(object, component)),
     };

@@ -14,7 +14,7 @@ const MANY: usize = 140;
 
 impl World {
     /// On machines, of which so many are free: `h1` at 10.0.0.1 and so on.
-    async fn on_machines(replicas: usize, hosts: usize) -> Self {
+    pub async fn on_machines(replicas: usize, hosts: usize) -> Self {
         let world = Self::new().await;
         world.api.edit(KEY, |object| {
             let binary = json!({

@@ -7,7 +7,8 @@ use base64::engine::general_purpose::STANDARD;
 use crds::backup::{FetchedBackup, FetchedPlane, KeysFetched, SNAPSHOT_KEY};
 use crds::karmada_deployment::{KarmadaMemberPhase as Phase, KarmadaRestoreStep};
 use crds::names::label;
-use crds::{Conditions, KarmadaDeployment};
+use crds::step::Step;
+use crds::{Conditions, KarmadaDeployment, Machine, PlaybookRun};
 use plan::encryption::Scheme;
 use plan::karmada_deployment::pki::TABLE;
 use serde_json::{Value, json};
@@ -51,6 +52,11 @@ fn disown(api: &FakeApi) {
 /// A plane with two members that has been backed up, and one that is to be made of it: what the former one had is what
 /// the restored etcd has, and the members are what they were.
 async fn migrating() -> World {
+    migrating_to(World::new().await).await
+}
+
+/// The same, of this one.
+async fn migrating_to(world: World) -> World {
     let former = World::new().await.with_member("pull", "pull").with_member("push", "push");
     former.passes(MANY).await;
     assert!(former.object().is_true("Ready"), "{}", former.message());
@@ -59,7 +65,7 @@ async fn migrating() -> World {
         put_managed(&former.members[member], "same", "1");
         put_managed(&former.members[member], "later", "1");
     }
-    let mut world = World::new().await.with_member("pull", "pull").with_member("push", "push");
+    let mut world = world.with_member("pull", "pull").with_member("push", "push");
     (world.plane, world.members) = (former.plane, former.members);
     [&world.plane].into_iter().chain(world.members.values()).for_each(disown);
     let from = json!({
@@ -84,14 +90,22 @@ async fn migrating() -> World {
 
 /// At which the backup was taken.
 const REVISION: u64 = 77;
+/// What its revisions are raised by.
+const BUMP: u64 = 1_000_000_000;
 
 /// What the executor and etcdutl do.
 fn jobs_run(world: &World) {
+    // On machines etcd's data is made by the install.
+    let runs = world.api.list::<PlaybookRun>("playbookruns");
+    let is_staged = runs.iter().any(|run| run.spec.steps.contains(&Step::StageBackup) && run.status.is_some());
+    if is_staged && world.plane.changes() < BUMP {
+        world.plane.raise(BUMP + REVISION);
+    }
     for job in world.api.values("jobs") {
         let name = job["metadata"]["name"].as_str().unwrap().to_owned();
         if job["metadata"]["namespace"] == "karmada-system" {
             if job["status"].is_null() {
-                world.plane.raise(1_000_000_000 + REVISION);
+                world.plane.raise(BUMP + REVISION);
             }
             world.api.edit(&format!("jobs/karmada-system/{name}"), |job| {
                 job["status"] = json!({"conditions": [{"type": "Complete", "status": "True"}]});
@@ -276,4 +290,41 @@ async fn wherever_an_operator_is_cut_off_it_ends_with_the_same_and_has_started_n
             assert_eq!(check(Some((number, cut))).await.0, names, "{number} {cut:?}");
         }
     }
+}
+
+#[tokio::test]
+async fn a_plane_is_migrated_to_machines_and_nothing_acts_on_any_of_them_before_it_is_approved() {
+    let world = migrating_to(World::on_machines(3, 3).await).await;
+    let (before, writes) = (identities(&world), world.members.values().map(FakeApi::writes).sum::<usize>());
+    world.passes(MANY).await;
+    assert!(world.api.list::<Machine>("machines").is_empty(), "no Host is taken before there are keys");
+    settle(&world).await;
+    assert_eq!(step(&world.object()), Some(KarmadaRestoreStep::Compare), "{}", world.message());
+    assert!(world.message().contains("nothing acts by it yet"), "{}", world.message());
+    let now = world.members.values().map(FakeApi::writes).sum::<usize>();
+    assert_eq!((now, identities(&world)), (writes, before.clone()), "members were written to before it was approved");
+    let runs = || world.api.list::<PlaybookRun>("playbookruns");
+    let staged: Vec<PlaybookRun> =
+        runs().into_iter().filter(|run| run.spec.steps.contains(&Step::StageBackup)).collect();
+    assert_eq!(staged.len(), 1);
+    assert_eq!((staged[0].spec.hosts.len(), &staged[0].spec.vars["etcd_restore"]["sha256"]), (3, &json!("a0")));
+    let brought = || -> Vec<String> {
+        let runs = runs();
+        runs.iter().flat_map(|run| run.spec.parts().map(|part| part.part.clone())).collect()
+    };
+    let acts = |part: &String| ["scheduler", "controller-manager", "kube-controller-manager"].contains(&part.as_str());
+    assert!(!brought().iter().any(acts), "{:?}", brought());
+
+    assert!(approve(&world));
+    settle(&world).await;
+    assert!(world.object().is_true("Ready"), "{}", world.message());
+    assert_eq!(identities(&world), before, "nothing is made again");
+    assert_eq!(brought().iter().filter(|part| acts(part)).count(), 3, "{:?}", brought());
+    let names = world.api.names();
+    let left = |name: &&String| name.contains("fetched-keys") || name.starts_with("jobs/");
+    assert!(!names.iter().any(|name| left(&name)), "{names:?}");
+    assert!(world.api.values("deployments").is_empty(), "nothing of it is on a host cluster");
+    let writes = world.writes();
+    world.passes(3).await;
+    assert_eq!(world.writes(), writes, "at rest nothing is written");
 }

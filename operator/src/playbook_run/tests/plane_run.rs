@@ -126,3 +126,59 @@ async fn a_backup_of_its_etcd_gets_the_keys_of_the_plane_and_a_certificate_that_
     let object: Value = serde_json::from_slice(&secret["bundle.karmadadeployment.json"].0).unwrap();
     assert_eq!(object["spec"]["mode"], json!("Binary"));
 }
+
+#[tokio::test]
+async fn an_install_that_begins_with_a_backup_gets_what_decrypts_it_and_the_keys_that_it_must_have() {
+    let api = of_plane("prepare, stage-backup, etcd");
+    let group = "clusterwright.dev/v1alpha1";
+    let storage = json!({ "apiVersion": group, "kind": "BackupStorage",
+        "metadata": { "name": "bucket", "namespace": "fleet" }, "spec": { "s3": {
+            "endpoint": "https://s3.example.com", "bucket": "b", "region": "r", "credentialsRef": { "name": "s3" } } } });
+    api.put("backupstorages", &storage.to_string());
+    let secret = |name: &str, data: Value| {
+        let meta = json!({ "name": name, "namespace": "fleet" });
+        let object = json!({ "apiVersion": "v1", "kind": "Secret", "metadata": meta, "data": data });
+        api.put("secrets", &object.to_string());
+    };
+    let bytes = |text: &str| ByteString(text.as_bytes().to_vec());
+    secret("s3", json!({ "accessKeyID": bytes("id"), "secretAccessKey": bytes("key") }));
+    let from = json!({ "source": { "stored": { "storageRef": { "name": "bucket" }, "location": "_karmada/k0/u/1" } },
+        "identityRef": { "name": "age" } });
+    let record = json!({ "backup": "nightly", "plane": "k0", "planeUID": "u", "storageRef": { "name": "bucket" },
+        "location": "_karmada/k0/u/1", "takenAt": "2026-01-01T00:00:00Z", "revision": 7, "size": 9, "sha256": "a0",
+        "etcdVersion": "3.6.16", "dnsDomain": "cluster.local", "step": "Data" });
+    api.edit(PLANE, |plane| {
+        plane["spec"]["restoreFrom"] = from;
+        plane["status"] = json!({ "restoredFrom": record, "operations": [
+            { "run": "r", "mode": "Exclusive", "hosts": ["h"], "token": 5, "startedAt": "2026-01-01T00:00:00Z" }] });
+    });
+    let plane = api.get(PLANE).unwrap();
+    turns(&api).await;
+    assert!(message(&api).contains("KarmadaDeployment a has not asked for this run"), "{}", message(&api));
+    let api = api.copy();
+    api.edit(RUN, |run| {
+        run.as_object_mut().unwrap().remove("status");
+        run["metadata"]["ownerReferences"] = json!([{ "apiVersion": group, "kind": "KarmadaDeployment", "name": "a",
+            "uid": plane["metadata"]["uid"], "controller": true }]);
+    });
+    turns(&api).await;
+    assert!(message(&api).contains("Secret age of identityRef is not there"), "{}", message(&api));
+    assert!(api.get(JOB).is_none());
+    let identity = json!({ "apiVersion": "v1", "kind": "Secret", "metadata": { "name": "age", "namespace": "fleet" },
+        "data": { "identity": bytes("AGE-SECRET-KEY-1") } });
+    api.put("secrets", &identity.to_string());
+    turns(&api).await;
+    assert!(api.get(JOB).is_some(), "{}", message(&api));
+    let model: Value =
+        serde_json::from_str(api.get("configmaps/fleet/r").unwrap()["data"]["inputs.json"].as_str().unwrap()).unwrap();
+    let staging = &model["staging"];
+    assert_eq!((&staging["karmadaDeployment"]["uid"], &staging["keys"]), (&json!("u"), &json!("a-pki")));
+    assert_eq!(staging["location"], json!("_karmada/k0/u/1"));
+    let secret: BTreeMap<String, ByteString> =
+        serde_json::from_value(api.get("secrets/fleet/r").unwrap()["data"].clone()).unwrap();
+    for name in ["restore.identity", "restore.pki.json", "storage.accessKeyID", "etcd.h.server.crt"] {
+        assert!(secret.contains_key(name), "{name}: {:?}", secret.keys());
+    }
+    let keys: Value = serde_json::from_slice(&secret["restore.pki.json"].0).unwrap();
+    assert_eq!(keys, api.get("secrets/fleet/a-pki").unwrap()["data"]);
+}

@@ -2,15 +2,13 @@
 //! person asks for it, and where etcd's quota is used up. While its data differs, or nothing can be written, no member
 //! joins.
 
-mod cause;
 mod gate;
 
 use crds::cluster_deployment::EtcdStatus;
-use crds::conditions::Statement;
+use crds::commands::Target;
 use crds::names::{annotation, condition};
 use crds::step::{Intent, Step};
 use crds::{ObjectExt, PlaybookRun, Reason};
-use serde_json::{Value, json};
 
 use super::report_etcd::advise;
 use crate::attempts;
@@ -19,14 +17,8 @@ use crate::cluster_deployment::lane::{Lane, Needs};
 use crate::cluster_deployment::proposal::{Area, Proposal, Report, Round, Severity};
 use crate::cluster_deployment::request::{Attempt, Request, describe, number_after};
 use crate::cluster_deployment::state::{ClusterMachine, ClusterState};
+use crate::etcd::defragmentation::{self, Cause, Due, KEEP, VARIABLE, Wish, due, refused};
 use crate::etcd::{self, Finding};
-use crate::message::cut;
-use crate::moment::day_and_clock;
-
-use cause::{Cause, Due};
-
-/// Runs that are kept, the newest.
-const KEEP: usize = 8;
 
 pub(super) fn propose(state: &ClusterState<'_>, round: &Round) -> Proposal {
     let is_ours = state.installed.is_some() && state.membership().etcd_role().is_some();
@@ -68,19 +60,29 @@ fn begin(
     finding: Option<&Finding>,
     runs: &[&PlaybookRun],
 ) -> Proposal {
-    let due = match cause::due(state, status, finding, runs) {
+    let own_runs = state.own_runs();
+    let wish = Wish {
+        now: state.observed.now,
+        schedule: state.deployment.spec.etcd.defragmentation.as_ref(),
+        field: "spec.etcd.defragmentation",
+        target: Target::ClusterDeployment,
+        metadata: &state.deployment.metadata,
+        installed: state.installed.as_ref().map(|time| time.0),
+        own_runs: &own_runs,
+    };
+    let due = match due(&wish, status, finding, runs) {
         Ok(due) => due,
         Err((reason, message)) => return stated(false, reason, message),
     };
     let (cause, next) = match due {
         Due::Now(cause, next) => (cause, next),
         Due::Later(next) => {
-            let proposal = Proposal::default().condition(condition::ETCD_DEFRAGMENTED, last(state, status));
+            let proposal = Proposal::default().condition(condition::ETCD_DEFRAGMENTED, wish.last(status));
             return next.into_iter().fold(proposal, |proposal, at| proposal.at(state, at));
         }
     };
     let again = |proposal: Proposal| next.into_iter().fold(proposal, |proposal, at| proposal.at(state, at));
-    if let Some(refused) = gate::refused(status, finding) {
+    if let Some(refused) = refused(status, finding) {
         let message = format!("{} is not made: {}", cause.describe(), refused.message);
         return again(stated(false, refused.reason, message));
     }
@@ -98,15 +100,20 @@ fn begin(
         return again(stated(false, Reason::DefragmentationWaiting, message));
     };
     let message = format!("{} begins, by {}", cause.describe(), by.title());
-    let run = run(state, by, &cause, number);
+    let run = run(state, by, (&wish, &cause), number);
     again(stated(true, Reason::Defragmenting, message).and(Action::create(run)))
 }
 
-fn run(state: &ClusterState<'_>, by: ClusterMachine<'_>, cause: &Cause, number: i32) -> PlaybookRun {
+fn run(
+    state: &ClusterState<'_>,
+    by: ClusterMachine<'_>,
+    (wish, cause): (&Wish<'_>, &Cause),
+    number: i32,
+) -> PlaybookRun {
     let key = cause.key();
     let machines: Vec<_> = state.etcd_machines().iter().map(|machine| machine.machine).collect();
     let mut vars = state.etcd_variables(&machines);
-    vars.insert("etcd_defragmentation".to_owned(), thresholds(state, cause));
+    vars.insert(VARIABLE.to_owned(), wish.thresholds(cause));
     let targets = [(by, None)];
     let request = Request::new(Intent::Maintain, vec![Step::DefragmentEtcd], &targets, Attempt::from_start(number))
         .named(["defragment", &key])
@@ -116,42 +123,7 @@ fn run(state: &ClusterState<'_>, by: ClusterMachine<'_>, cause: &Cause, number: 
     run
 }
 
-/// From when on a member is defragmented. What a person asks for is done on every member.
-fn thresholds(state: &ClusterState<'_>, cause: &Cause) -> Value {
-    let schedule = state.deployment.spec.etcd.defragmentation.as_ref();
-    let (percent, reclaim) = match (cause, schedule) {
-        (Cause::Scheduled(_), Some(schedule)) => (schedule.min_fragmentation_percent, schedule.min_reclaim_mib),
-        _ => (0, 0),
-    };
-    json!({ "min_fragmentation_percent": percent, "min_reclaim_mib": reclaim, "free_space": true })
-}
-
 fn stated(status: bool, reason: Reason, message: String) -> Proposal {
-    let statement = Statement::new(condition::ETCD_DEFRAGMENTED, status, reason, cut(message));
+    let statement = defragmentation::stated(status, reason, message);
     Proposal::default().condition(condition::ETCD_DEFRAGMENTED, Some(statement))
-}
-
-/// How the last one went; none: there was none, and none is scheduled.
-fn last(state: &ClusterState<'_>, status: &EtcdStatus) -> Option<Statement> {
-    let stated = |status, reason: Reason, message: String| {
-        Some(Statement::new(condition::ETCD_DEFRAGMENTED, Some(status), reason, cut(message)))
-    };
-    match &status.defragmentation {
-        Some(last) if last.succeeded => {
-            let at = day_and_clock(last.finished_at.0);
-            stated(true, Reason::Defragmented, format!("run {} went well, at {at}", last.run))
-        }
-        Some(last) => {
-            let annotations = state.deployment.metadata.annotations.as_ref();
-            let value = attempts::next_value(annotations, annotation::DEFRAGMENT, state.generation());
-            let command = state.annotate(annotation::DEFRAGMENT, &value);
-            let said = last.message.as_deref().unwrap_or("it did not say why");
-            let message = format!("run {}: {said}; correct it, and to have another one: {command}", last.run);
-            stated(false, Reason::DefragmentationFailed, message)
-        }
-        None => {
-            state.deployment.spec.etcd.defragmentation.as_ref()?;
-            stated(true, Reason::DefragmentationScheduled, "scheduled, and none was due yet".into())
-        }
-    }
 }

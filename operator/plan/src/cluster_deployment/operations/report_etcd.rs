@@ -42,19 +42,8 @@ fn statement(state: &ClusterState<'_>, status: Option<&EtcdStatus>) -> Option<St
 
 /// What is wrong, and what is done about it or what to do.
 pub(in crate::cluster_deployment) fn advise(state: &ClusterState<'_>, finding: &Finding) -> String {
-    let message = &finding.message;
     let annotations = state.deployment.metadata.annotations.as_ref();
     let value = attempts::next_value(annotations, annotation::DEFRAGMENT, state.generation());
     let command = state.annotate(annotation::DEFRAGMENT, &value);
-    let is_unasked = state.deployment.spec.etcd.defragmentation.is_some();
-    match finding.reason {
-        Reason::EtcdCorrupt => {
-            format!("{message}; make a backup, then delete the Machine whose member differs, so that it is made anew")
-        }
-        Reason::EtcdNoSpace if is_unasked => {
-            format!("{message}; it is compacted and defragmented; if that does not help, delete objects and {command}")
-        }
-        Reason::EtcdNoSpace => format!("{message}; to compact and defragment it now: {command}"),
-        _ => format!("{message}; give back what is free: {command}; if little is, delete objects that nobody needs"),
-    }
+    finding.advise(state.deployment.spec.etcd.defragmentation.is_some(), &command)
 }

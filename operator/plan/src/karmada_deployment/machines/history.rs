@@ -12,6 +12,7 @@ use super::order::parts;
 use super::placed::digest_in;
 use super::state::PlaneState;
 use crate::attempts;
+use crate::etcd::defragmentation::KEEP;
 use crate::lock::Lock;
 
 /// Attempts at the same thing that are kept.
@@ -53,6 +54,8 @@ fn needed(state: &PlaneState<'_>, lock: &Lock) -> BTreeSet<String> {
             keep(run);
         }
     }
+    // By which it is known for what etcd was defragmented, and how often.
+    state.defragmentations().into_iter().take(KEEP).for_each(&mut keep);
     for member in state.live.iter().chain(&state.leaving) {
         let about = |intents: &[Effect]| {
             let mut about: Vec<&PlaybookRun> =

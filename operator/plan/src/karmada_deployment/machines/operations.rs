@@ -1,6 +1,7 @@
 //! What may be under way with the machines of a plane, as data. Each operation is one file that looks at the state and
 //! proposes; the table says their order. Parts are no operations: each belongs to its stage.
 
+pub(super) mod defragment_etcd;
 mod fence_returned;
 mod hold_runs;
 mod install;
@@ -41,6 +42,8 @@ const OPERATIONS: &[Operation] = &[
     change(Needs::Spec, install::propose),
     change(Needs::Lock, remove_etcd_member::propose),
     change(Needs::Spec, join::propose),
+    // It says what it waits for, also while something else is under way.
+    beside(Needs::Lock, defragment_etcd::propose),
     beside(Needs::Spec, machine_sets::propose),
     beside(Needs::Lock, observe_etcd::propose),
     beside(Needs::Lock, observe_parts::propose),

@@ -140,9 +140,24 @@ pub fn parts(spec: &KarmadaDeploymentSpec) -> Vec<(Stage, Part)> {
     parts
 }
 
-/// The steps that come before all parts on a machine; with a member of etcd or not.
-pub fn steps_to_join(has_member: bool) -> Vec<Step> {
-    let mut steps = vec![Step::BootstrapOs, Step::Preflight, Step::Prepare];
-    steps.extend(has_member.then_some(Step::Etcd));
-    steps
+/// With what the member of etcd of a machine begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EtcdStart {
+    /// The machine has no member.
+    NoMember,
+    /// With nothing, or what the others send it.
+    Empty,
+    /// With the data of a backup, as all others do.
+    Backup,
+}
+
+/// The steps that come before all parts on a machine.
+pub fn steps_to_join(etcd: EtcdStart) -> Vec<Step> {
+    let of_etcd: &[Step] = match etcd {
+        EtcdStart::NoMember => &[],
+        EtcdStart::Empty => &[Step::Etcd],
+        // It lies ready on all machines before etcd runs on any.
+        EtcdStart::Backup => &[Step::StageBackup, Step::Etcd],
+    };
+    [[Step::BootstrapOs, Step::Preflight, Step::Prepare].as_slice(), of_etcd].concat()
 }

@@ -1,7 +1,7 @@
 //! The machines of a plane as they are looked at in one pass: their lock, what is under way with them, and how far each
 //! part is.
 
-use crds::cluster_deployment::ReplicaCounts;
+use crds::cluster_deployment::{EtcdStatus, ReplicaCounts};
 use crds::karmada_deployment::KarmadaComponentStatus;
 use crds::step::Role;
 use crds::{KarmadaDeploymentStatus, Reason};
@@ -14,7 +14,7 @@ use super::act::Act;
 use super::deletion::{self, Deletion};
 use super::history::prune;
 use super::lock::{grant, last_token};
-use super::operations::propose;
+use super::operations::{defragment_etcd, propose};
 use super::order::Part;
 use super::part_wanted::{Basis, PartWanted};
 use super::placed::{placed, version};
@@ -25,6 +25,7 @@ use super::taken_off::taken_off;
 use super::wanted_parts::wanted_parts;
 use crate::Next;
 use crate::addon::Problem;
+use crate::etcd::{self, Finding};
 use crate::lock::Lock;
 use crate::lock::tokens::Tokens;
 
@@ -39,7 +40,8 @@ pub(in super::super) struct Machines<'a> {
 }
 
 impl<'a> Machines<'a> {
-    /// Looks at them; none: the plane is in Pods. `has_spec`: whether the spec can be met.
+    /// Looks at them; none: the plane is in Pods. `has_spec`: whether the spec can be met, and it is known with what the
+    /// plane begins.
     pub fn observe(observed: &Observed<'a>, upgrade: Option<&Upgrade>, has_spec: bool) -> Option<Self> {
         observed.object.spec.binary.as_ref()?;
         let state = PlaneState::observe(observed);
@@ -110,6 +112,8 @@ impl<'a> Machines<'a> {
         status.machines = Some(self.counts(Role::ControlPlane, self.state.cluster.control_planes));
         let dedicated = self.state.cluster.etcd_machines;
         status.etcd_machines = (dedicated > 0).then(|| self.counts(Role::Etcd, dedicated));
+        let etcd = self.state.etcd_status().filter(|etcd| *etcd != EtcdStatus::default());
+        status.etcd = etcd.or(status.etcd.take());
     }
 
     fn counts(&self, role: Role, wanted: i32) -> ReplicaCounts {
@@ -139,7 +143,8 @@ impl<'a> Machines<'a> {
         };
         let said = format!("{well} of {wanted} members are ready");
         if well == all && usize::try_from(wanted) == Ok(all) {
-            return Ok(said);
+            let finding = self.state.etcd_status().as_ref().and_then(etcd::finding).filter(Finding::is_grave);
+            return finding.map_or(Ok(said), |finding| Err(defragment_etcd::advised(&self.state, &finding)));
         }
         let sick = members.iter().find(|member| !membership.is_healthy(member));
         let sick = sick.and_then(|member| self.state.member(member));

@@ -2,6 +2,7 @@
 
 use crds::Reason;
 use crds::cluster_deployment::ForgottenMachine;
+use crds::conditions::Statement;
 use jiff::Timestamp;
 
 use super::act::Act;
@@ -22,6 +23,8 @@ pub(super) struct Proposal {
     pub holds: bool,
     /// Machines that are gone, and that something is still owed to.
     pub forgotten: Option<Vec<ForgottenMachine>>,
+    /// What is said of it in a condition of its own.
+    pub statement: Option<Statement>,
 }
 
 impl Proposal {
@@ -73,6 +76,8 @@ pub(in super::super) struct Round {
     /// Whether a change of the machines is under way or begins, so that none of the parts does.
     pub is_busy: bool,
     pub forgotten: Vec<ForgottenMachine>,
+    /// What is said in conditions of their own.
+    pub statements: Vec<Statement>,
     is_paused: bool,
     has_spec: bool,
 }
@@ -89,6 +94,7 @@ impl Round {
             problems: Vec::new(),
             is_busy: false,
             forgotten: status.map(|status| status.forgotten.clone()).unwrap_or_default(),
+            statements: Vec::new(),
             is_paused: state.object.spec.paused,
             has_spec,
         }
@@ -121,6 +127,7 @@ impl Round {
         }
         self.is_busy |= proposal.holds;
         self.problems.extend(proposal.problem);
+        self.statements.extend(proposal.statement);
         if let Some(forgotten) = proposal.forgotten {
             self.forgotten = forgotten;
         }

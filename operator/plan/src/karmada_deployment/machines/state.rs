@@ -1,7 +1,9 @@
 //! The state of a plane's machines: what was observed, looked at once and put in order.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
+use crds::cluster_deployment::EtcdStatus;
 use crds::names::condition;
 use crds::playbook_run::RunPhase;
 use crds::references::controller_ref;
@@ -17,6 +19,7 @@ use crate::Next;
 use crate::attempts::{self, HasTerms, Terms};
 use crate::cluster_machine::{ClusterMachine, gather};
 use crate::departure::EtcdMembership;
+use crate::etcd::{self, Seen};
 use crate::formed_cluster::FormedCluster;
 use crate::former::is_former;
 use crate::inputs;
@@ -142,6 +145,36 @@ impl<'a> PlaneState<'a> {
     pub fn closed_since(&self) -> Option<Timestamp> {
         let open = self.object.condition(condition::LOCK_AVAILABLE).filter(|open| open.status == "False");
         open.map(|closed| closed.last_transition_time.0)
+    }
+
+    /// Machines that carry a member of etcd, and stay.
+    pub fn etcd_machines(&self) -> Vec<ClusterMachine<'a>> {
+        self.cluster.etcd_role.map(|role| self.working(role).collect()).unwrap_or_default()
+    }
+
+    /// What is seen of etcd, to be shown; none: it does not stand, or is others'.
+    pub fn etcd_status(&self) -> Option<EtcdStatus> {
+        let (installed, role) = (self.installed.as_ref(), self.cluster.etcd_role);
+        installed.and(role)?;
+        let machines = self.etcd_machines();
+        let member = |machine: &ClusterMachine<'a>| {
+            let since = machine.machine.status.as_ref()?.provisioned_at.as_ref()?;
+            Some((machine.host_name()?, since.0))
+        };
+        let members: Vec<_> = machines.iter().filter_map(member).collect();
+        Some(etcd::status(&Seen {
+            old: self.object.status.as_ref().and_then(|status| status.etcd.as_ref()),
+            members: &members,
+            runs: &self.own_runs().collect::<Vec<_>>(),
+            api_size: None,
+        }))
+    }
+
+    /// The runs that defragment etcd, the newest first.
+    pub fn defragmentations(&self) -> Vec<&'a PlaybookRun> {
+        let mut runs: Vec<&PlaybookRun> = self.own_runs().filter(|run| etcd::defragments(run)).collect();
+        runs.sort_by_key(|run| Reverse((run.metadata.creation_timestamp.clone(), attempts::attempt_of(run))));
+        runs
     }
 
     /// Runs that the plane made itself.

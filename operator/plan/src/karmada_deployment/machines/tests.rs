@@ -1,8 +1,10 @@
 //! Parts as they are brought to machines, turn by turn; what a machine's services are.
 
 mod certificates;
+mod defragmentation;
 mod estimators;
 pub(in super::super) mod fleet;
+mod restore;
 mod services;
 mod stories;
 
@@ -17,7 +19,7 @@ use super::super::component::Component;
 use super::super::place::Stage;
 use super::super::tests::world::plane;
 use super::order::{in_order, steps};
-use super::{Part, Placed, PlaneMachine, Turn, parts, steps_to_join, together, turn};
+use super::{EtcdStart, Part, Placed, PlaneMachine, Turn, parts, steps_to_join, together, turn};
 
 const ALL: &str = "descheduler: {}, search: {}, metricsAdapter: {}";
 
@@ -276,9 +278,10 @@ fn a_machine_that_is_dead_holds_up_nobody_and_the_last_that_works_is_left_alone(
 
 #[test]
 fn what_comes_before_the_parts_has_a_member_of_etcd_where_the_machine_is_to_carry_one() {
-    let names = |has_member| steps_to_join(has_member).iter().map(|step| step.name()).collect::<Vec<_>>().join(" ");
-    assert_eq!(names(true), "bootstrap-os preflight prepare etcd");
-    assert_eq!(names(false), "bootstrap-os preflight prepare");
+    let names = |etcd| steps_to_join(etcd).iter().map(|step| step.name()).collect::<Vec<_>>().join(" ");
+    assert_eq!(names(EtcdStart::Empty), "bootstrap-os preflight prepare etcd");
+    assert_eq!(names(EtcdStart::Backup), "bootstrap-os preflight prepare stage-backup etcd");
+    assert_eq!(names(EtcdStart::NoMember), "bootstrap-os preflight prepare");
 }
 
 /// What a machine has of a part: whether it is as it is wanted, and whether it works.

@@ -6,6 +6,7 @@ use serde_json::{Map, Value, json};
 use super::super::component::Component;
 use super::super::endpoint::PORT;
 use super::super::place::Stage;
+use super::super::restoring::is_later;
 use super::super::upgrade::Due;
 use super::balancer::frontends;
 use super::estimators;
@@ -28,6 +29,7 @@ pub(in super::super) fn wanted_parts(state: &PlaneState<'_>, basis: &Basis<'_>) 
             Part::LoadBalancer => wanted.push(load_balancer(basis, stage)),
             Part::Etcd => wanted.push(etcd(state, basis, stage)),
             Part::Component(component) => wanted.extend(component_part(state, basis, stage, component)?),
+            Part::Estimators if is_later(basis.object, &basis.seats.versions, Component::Estimator) => {}
             Part::Estimators => wanted.extend(estimators::part(state, basis)),
         }
     }
@@ -109,7 +111,8 @@ fn periods(state: &PlaneState<'_>, machine: &ClusterMachine<'_>) -> i64 {
     days / (validity - before).max(1)
 }
 
-/// The service of a component on each machine; no such part: an upgrade comes to it later. None: a file is not there.
+/// The service of a component on each machine; no such part: an upgrade comes to it later, or it would act by a backup
+/// that is not approved. None: a file is not there.
 fn component_part(
     state: &PlaneState<'_>,
     basis: &Basis<'_>,
@@ -117,6 +120,9 @@ fn component_part(
     component: Component,
 ) -> Option<Option<PartWanted>> {
     let (object, part) = (basis.object, Part::Component(component));
+    if is_later(object, &basis.seats.versions, component) {
+        return Some(None);
+    }
     let due = basis.upgrade.map_or(Due::Now, |upgrade| upgrade.due(object, component));
     let (due_version, is_stopped, is_held) = match due {
         Due::Now => (component.version(&object.spec, basis.release), false, false),

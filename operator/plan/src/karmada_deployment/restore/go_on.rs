@@ -13,7 +13,7 @@ use super::gate::restoring;
 use super::member_report::report;
 use super::record::{differences, settled};
 use super::scene::Scene;
-use super::{approval, gate};
+use super::{approval, gate, on_machines};
 use crate::addon::Problem;
 use crate::key_progress::{KeyProgress, key_progress};
 use crate::key_transfer::{KeysSeen, Receiver};
@@ -65,7 +65,9 @@ pub(in super::super) fn go_on(scene: &Scene<'_>, restoring: &Restoring<'_>) -> O
     };
     if observed.object.spec.paused {
         let message = "paused: it goes on once spec.paused is false".to_owned();
-        return Outcome::waits(Some(record), titled(record, Problem { reason: Reason::Paused, message }));
+        let paused = Outcome::waits(Some(record), titled(record, Problem { reason: Reason::Paused, message }));
+        // Of machines nothing else is to be said before they have their data.
+        return if scene.machines.is_some() && step == Step::Data { paused.before() } else { paused };
     }
     if let Some(differences) = differences(observed.object, record).filter(|_| step == Step::Data) {
         let message =
@@ -131,7 +133,9 @@ fn keys(observed: &Observed<'_>, from: &RestoreFrom, record: Option<&KarmadaRest
 
 /// Why Pods of the plane cannot mount the storage; none: they can, or it is a bucket.
 fn not_mounted(object: &KarmadaDeployment, observed: &Observed<'_>) -> Option<String> {
-    let storage = observed.restore.keys.storage.as_ref().filter(|storage| storage.spec.volume.is_some())?;
+    // Runs on machines read it from Pods beside the KarmadaDeployment.
+    let storage = observed.restore.keys.storage.as_ref().filter(|_| object.spec.binary.is_none());
+    let storage = storage.filter(|storage| storage.spec.volume.is_some())?;
     let is_beside = object.spec.host_cluster_ref.is_none() && object.spec.host_namespace == object.namespace();
     (!is_beside).then(|| {
         format!(
@@ -146,6 +150,13 @@ fn not_mounted(object: &KarmadaDeployment, observed: &Observed<'_>) -> Option<St
 
 fn data(scene: &Scene<'_>, record: &KarmadaRestoredFrom) -> Outcome {
     let observed = scene.observed;
+    if let Some(machines) = scene.machines {
+        return match on_machines::data(machines) {
+            // The run that brings it reads what it needs itself.
+            Some(problem) => Outcome::waits(Some(record), titled(record, problem)).before().with(left(observed)),
+            None => to(record, Step::Serve, "starting what serves"),
+        };
+    }
     let (material, from) = (&observed.material.restore, observed.object.spec.restore_from.as_ref());
     // The key of the snapshot is fetched again.
     if let (None, Some(from)) = (material, from) {

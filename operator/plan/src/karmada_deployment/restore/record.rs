@@ -18,7 +18,9 @@ pub(super) fn settled(
     facts: &HostFacts,
 ) -> Option<KarmadaRestoredFrom> {
     let plane = fetched.plane.clone()?;
-    let step = if facts.versions.contains_key(&Component::Etcd) { Step::Serve } else { Step::Data };
+    let step = if has_etcd(object, facts) { Step::Serve } else { Step::Data };
+    // Machines may be others before it is made.
+    let local = object.spec.etcd.local().filter(|_| object.spec.binary.is_none());
     Some(KarmadaRestoredFrom {
         backup: fetched.backup.clone(),
         plane: plane.name,
@@ -33,7 +35,7 @@ pub(super) fn settled(
         etcd_version: fetched.etcd_version.clone(),
         version: plane.version,
         dns_domain: fetched.dns_domain.clone(),
-        etcd_members: object.spec.etcd.local().map(|local| local.replicas),
+        etcd_members: local.map(|local| local.replicas),
         step: Some(step),
         members: Vec::new(),
         approved_at: None,
@@ -41,12 +43,22 @@ pub(super) fn settled(
     })
 }
 
+/// Whether etcd is there: its StatefulSet, or a machine that was made part of the plane.
+fn has_etcd(object: &KarmadaDeployment, facts: &HostFacts) -> bool {
+    match object.spec.binary {
+        None => facts.versions.contains_key(&Component::Etcd),
+        Some(_) => facts.seats.control_planes.iter().any(|seat| seat.is_provisioned),
+    }
+}
+
 /// How the spec differs from the plane that was backed up in what its data depends on; none: it does not.
 pub(super) fn differences(object: &KarmadaDeployment, record: &KarmadaRestoredFrom) -> Option<String> {
     let spec = &object.spec;
     let mut all = Vec::new();
     if spec.host_dns_domain != record.dns_domain {
-        all.push(format!("spec.hostDNSDomain is {}, and must be {}", spec.host_dns_domain, record.dns_domain));
+        let where_else = if spec.binary.is_some() { ", which a plane in Pods alone can have" } else { "" };
+        let (now, then) = (&spec.host_dns_domain, &record.dns_domain);
+        all.push(format!("spec.hostDNSDomain is {now}, and must be {then}{where_else}"));
     }
     let minor = |version: &str| version.split('.').take(2).collect::<Vec<_>>().join(".");
     if let Some(then) = record.version.as_deref().filter(|then| minor(then) != minor(spec.version.as_str())) {
@@ -60,7 +72,11 @@ pub(super) fn differences(object: &KarmadaDeployment, record: &KarmadaRestoredFr
     let etcd = etcd.as_deref();
     if let Some(etcd) = etcd.filter(|wanted| is_older(wanted)) {
         let then = &record.etcd_version;
-        all.push(format!("its etcd would be {etcd}, which does not read data of {then}: set spec.etcd.local.version"));
+        let how = match object.spec.binary {
+            None => "set spec.etcd.local.version",
+            Some(_) => "on machines it comes with spec.version: make the plane in Pods, with spec.etcd.local.version",
+        };
+        all.push(format!("its etcd would be {etcd}, which does not read data of {then}: {how}"));
     }
     (!all.is_empty()).then(|| all.join("; "))
 }

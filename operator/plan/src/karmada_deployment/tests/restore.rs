@@ -17,7 +17,7 @@ const ALL: &str = "descheduler: {}, search: {}, metricsAdapter: {}, etcd: {local
 const FROM: &str = "restoreFrom: {source: {stored: {storageRef: {name: bucket}, location: _karmada/k1/uid-0/1}}, identityRef: {name: age}}";
 
 /// A plane that is to begin with the backup of another one, of which nothing was fetched yet.
-fn beginning(more: &str) -> World {
+pub fn beginning(more: &str) -> World {
     let more = if more.is_empty() { FROM.to_owned() } else { format!("{more}, {FROM}") };
     let mut world = World::new(plane(&more));
     let keys = &mut world.restore.keys;
@@ -31,7 +31,7 @@ fn beginning(more: &str) -> World {
     world
 }
 
-fn storage(spec: Value) -> crds::BackupStorage {
+pub fn storage(spec: Value) -> crds::BackupStorage {
     serde_json::from_value(json!({
         "apiVersion": "clusterwright.dev/v1alpha1", "kind": "BackupStorage",
         "metadata": { "name": "bucket", "namespace": "fleet", "uid": "uid-bucket" }, "spec": spec,
@@ -41,7 +41,7 @@ fn storage(spec: Value) -> crds::BackupStorage {
     .unwrap()
 }
 
-fn fetched() -> FetchedBackup {
+pub fn fetched() -> FetchedBackup {
     let plane = FetchedPlane {
         name: "k0".into(),
         uid: "uid-0".into(),
@@ -67,7 +67,7 @@ fn fetched() -> FetchedBackup {
 }
 
 /// The Job that fetches the keys ends so, and has written them.
-fn job_ends(world: &mut World, backup: &FetchedBackup) {
+pub fn job_ends(world: &mut World, backup: &FetchedBackup) {
     let keys = &mut world.restore.keys;
     keys.jobs[0].metadata.uid = Some("uid-job".into());
     let said = json!({ "backup": backup }).to_string();
@@ -93,9 +93,8 @@ fn comparing(more: &str) -> World {
     world
 }
 
-/// The same, once members were looked at.
-fn asking(more: &str) -> World {
-    let mut world = comparing(more);
+/// The former plane is not seen, and a member has one object of two that it is to have, and one more.
+pub fn show_members(world: &mut World) {
     world.restore.former = FormerPlane::Silent("connection refused".into());
     let manifest = |name: &str| {
         json!({ "apiVersion": "v1", "kind": "ConfigMap",
@@ -103,6 +102,12 @@ fn asking(more: &str) -> World {
     };
     world.restore.works = Some(vec![work("m1", &[manifest("new"), manifest("same")]), work("m2", &[manifest("x")])]);
     world.restore.members = [("m1".to_owned(), Ok(vec![manifest("same"), manifest("later")]))].into();
+}
+
+/// The same, once members were looked at.
+fn asking(more: &str) -> World {
+    let mut world = comparing(more);
+    show_members(&mut world);
     world.settle();
     assert_eq!(world.condition("Ready").1, "WaitingForApproval", "{:?}", world.condition("Ready"));
     world
@@ -114,12 +119,12 @@ fn work(member: &str, manifests: &[Value]) -> Value {
         "spec": { "workload": { "manifests": manifests } } })
 }
 
-fn record(world: &World) -> KarmadaRestoredFrom {
+pub fn record(world: &World) -> KarmadaRestoredFrom {
     world.object.status.clone().unwrap().restored_from.expect("it is settled")
 }
 
 /// A person runs the command of the message.
-fn approve(world: &mut World) {
+pub fn approve(world: &mut World) {
     let message = world.condition("Ready").2;
     let (_, rest) = message.split_once("clusterwright.dev/approve=").expect("there is a command");
     let value = rest.split(' ').next().unwrap_or_default().trim_end_matches('.').to_owned();

@@ -1,5 +1,6 @@
 //! The install: one run that makes all machines of a new plane ready, and etcd on those that carry its members, once
-//! all of them have their Hosts. The parts follow in their stages.
+//! all of them have their Hosts. Where the plane begins with a backup, its data lies ready on all of them before etcd
+//! runs on any. The parts follow in their stages.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +14,7 @@ use serde_json::Value;
 
 use super::super::act::Act;
 use super::super::asked::programs;
-use super::super::order::{Part, steps_to_join};
+use super::super::order::{EtcdStart, Part, steps_to_join};
 use super::super::part_wanted::Basis;
 use super::super::proposal::{Proposal, Round};
 use super::super::state::PlaneState;
@@ -21,6 +22,7 @@ use super::super::wanted_parts::etcd_digest;
 use crate::attempts::{self, Failure, RetryDecision};
 use crate::cluster_machine::ClusterMachine;
 use crate::karmada_deployment::Component;
+use crate::karmada_deployment::restore::{self, installed_from};
 use crate::message::{count, quote};
 use crate::moment::clock;
 use crate::provisioning;
@@ -49,10 +51,18 @@ pub(super) fn propose(state: &PlaneState<'_>, basis: &Basis<'_>, _: &Round) -> P
         Due::Now { targets, number } => {
             let machines: Vec<_> = initial.iter().filter(|one| is_of_etcd(state, one)).map(|one| one.machine).collect();
             let attempt = Attempt::from_start(number);
+            let backup = installed_from(basis.object);
+            let etcd = match backup {
+                _ if machines.is_empty() => EtcdStart::NoMember,
+                None => EtcdStart::Empty,
+                Some(_) => EtcdStart::Backup,
+            };
+            let mut vars = variables(state, basis, &machines);
+            vars.extend(backup.map(|backup| restore::variables(basis.object, backup)).unwrap_or_default());
             let run = state.request(RunRequest {
-                vars: variables(state, basis, &machines),
+                vars,
                 parts: etcd_part(state, basis, &initial).into_iter().collect(),
-                ..RunRequest::new(Intent::Install, steps_to_join(!machines.is_empty()), &targets, attempt)
+                ..RunRequest::new(Intent::Install, steps_to_join(etcd), &targets, attempt)
             });
             let message = format!("the install of {} begins", count(initial.len(), "machine"));
             Proposal::under_way(Reason::Installing, message).and(Act::create(run))

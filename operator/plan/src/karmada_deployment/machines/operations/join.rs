@@ -5,7 +5,7 @@ use crds::Reason;
 use crds::step::{Intent, Role};
 
 use super::super::act::Act;
-use super::super::order::steps_to_join;
+use super::super::order::{EtcdStart, steps_to_join};
 use super::super::part_wanted::Basis;
 use super::super::proposal::{Proposal, Round};
 use super::super::state::PlaneState;
@@ -102,15 +102,18 @@ fn run(
     attempt: Attempt,
 ) -> crds::PlaybookRun {
     let membership = state.membership();
-    let has_member = membership.is_of_etcd(next.machine);
     let mut members = membership.members();
-    if has_member {
-        members.push(next.machine);
-    }
+    let etcd = match membership.is_of_etcd(next.machine) {
+        true => {
+            members.push(next.machine);
+            EtcdStart::Empty
+        }
+        false => EtcdStart::NoMember,
+    };
     let targets = [(next, retry)];
     state.request(RunRequest {
         vars: variables(state, basis, &members),
         parts: etcd_part(state, basis, &[next]).into_iter().collect(),
-        ..RunRequest::new(Intent::Join, steps_to_join(has_member), &targets, attempt)
+        ..RunRequest::new(Intent::Join, steps_to_join(etcd), &targets, attempt)
     })
 }

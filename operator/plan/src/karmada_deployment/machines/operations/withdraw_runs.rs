@@ -13,7 +13,8 @@ use crate::attempts;
 pub(super) fn propose(state: &PlaneState<'_>, _: &Basis<'_>, _: &Round) -> Proposal {
     let is_for_who_stays = |run: &&PlaybookRun| {
         let intent = run.spec.intent;
-        !run.spec.cancel && (intent.spec().effect == Effect::Provisions || intent == Intent::Backup)
+        let is_one = [Effect::Provisions, Effect::Maintains].contains(&intent.spec().effect);
+        !run.spec.cancel && (is_one || intent == Intent::Backup)
     };
     let runs = state.active.iter().copied().filter(is_for_who_stays);
     Proposal::acts(runs.filter_map(|run| withdraw(state, run)).collect())
@@ -29,6 +30,8 @@ fn withdraw(state: &PlaneState<'_>, run: &PlaybookRun) -> Option<Act> {
     let granted = token > 0 || held.into_iter().any(|held| Some(&held.run) == run.metadata.name.as_ref());
     match granted {
         false if run.spec.intent == Intent::Backup => Some(Act::DeleteRun(Box::new(run.clone()))),
+        // What was asked for by it counts as followed: how it ended is said, and how to have another one.
+        false if run.spec.intent == Intent::Maintain => Some(Act::CancelRun(Box::new(run.clone()))),
         // What a person asked for is canceled, and not forgotten.
         false if attempts::targets(run).is_empty() => Some(Act::CancelRun(Box::new(run.clone()))),
         false => Some(Act::DeleteRun(Box::new(run.clone()))),

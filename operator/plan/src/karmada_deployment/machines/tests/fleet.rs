@@ -38,11 +38,15 @@ pub struct Fleet {
     pub dead: BTreeSet<String>,
     /// Members whose estimators do not work, wherever they are.
     pub sick: BTreeSet<String>,
+    /// What each member of etcd says of itself, where one is asked.
+    pub member: Value,
     /// Parts that fail on a Host.
     pub fails: BTreeSet<(String, String)>,
     /// Parts and Hosts that were worked on at once, run by run: `scheduler+search` on `h1`.
     pub played: Vec<(String, Vec<String>)>,
     made: u32,
+    /// The last tick's.
+    now: Timestamp,
 }
 
 impl Fleet {
@@ -117,7 +121,8 @@ impl Fleet {
                 self.made += 1;
                 let mut run = (**run).clone();
                 run.metadata.uid = Some(format!("run-{}", self.made));
-                let made = Timestamp::UNIX_EPOCH + jiff::SignedDuration::from_secs(i64::from(self.made));
+                // Each after those before it.
+                let made = self.now + jiff::SignedDuration::from_millis(i64::from(self.made));
                 run.metadata.creation_timestamp = Some(Time(made));
                 let steps: Vec<&str> = run.spec.steps.iter().map(Step::name).collect();
                 let parts: Vec<&str> = run.spec.parts().map(|part| part.part.as_str()).collect();
@@ -160,6 +165,7 @@ impl Fleet {
 
     /// Controllers and executors do what is theirs.
     pub fn tick(&mut self, object: &KarmadaDeployment, now: Timestamp) {
+        self.now = now;
         if !object.is_deleting() {
             self.make_machines();
         }
@@ -242,7 +248,10 @@ impl Fleet {
             results.push(match (self.dead.contains(host), failing.contains_key(host)) {
                 (true, _) => json!({ "name": host, "unreachable": true }),
                 (_, true) => json!({ "name": host, "failed": 1, "failure": failure, "brought": brought }),
-                _ => json!({ "name": host, "clean": run.spec.steps.contains(&Step::Reset).then_some(true), "brought": brought }),
+                _ => json!({
+                    "name": host, "clean": run.spec.steps.contains(&Step::Reset).then_some(true), "brought": brought,
+                    "etcd": Some(&self.member).filter(|_| run.spec.steps == [Step::ProbeEtcd]),
+                }),
             });
         }
         if !looks {

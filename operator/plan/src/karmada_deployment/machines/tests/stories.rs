@@ -11,7 +11,8 @@ use super::fleet::Fleet;
 
 /// A plane of three machines behind an endpoint.
 pub const BINARY: &str = "mode: Binary, binary: {controlPlane: {replicas: 3}, endpoint: {host: 10.0.0.100, port: 5443}, artifacts: {url: 'https://bundle.example.com'}}";
-const ONE: &str = "mode: Binary, binary: {controlPlane: {replicas: 1}, artifacts: {url: 'https://bundle.example.com'}}";
+pub const ONE: &str =
+    "mode: Binary, binary: {controlPlane: {replicas: 1}, artifacts: {url: 'https://bundle.example.com'}}";
 
 fn world(spec: &str, hosts: usize) -> World {
     let mut world = World::new(plane(spec));

@@ -5,10 +5,10 @@ use crds::names::annotation;
 use crds::{ObjectExt, PlaybookRun, Reason};
 use jiff::{SignedDuration, Timestamp};
 
+use super::super::{Finding, looks};
+use super::Wish;
 use crate::attempts;
-use crate::cluster_deployment::state::ClusterState;
 use crate::cron::Cron;
-use crate::etcd::{self, Finding};
 use crate::moment::{after, day_and_clock};
 
 /// How late a scheduled one may begin.
@@ -19,7 +19,7 @@ const DAY: SignedDuration = SignedDuration::from_hours(24);
 
 /// Why members are defragmented.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Cause {
+pub(crate) enum Cause {
     /// A person wrote the annotation, with this value.
     Asked(String),
     /// etcd's quota is used up; since this look.
@@ -51,23 +51,23 @@ impl Cause {
 const NO_SPACE: &str = "no-space.";
 
 /// Whether one is due, and when else something may be.
-pub(super) enum Due {
+pub(crate) enum Due {
     Now(Cause, Option<Timestamp>),
     Later(Option<Timestamp>),
 }
 
 /// The first that is due; else what is wrong with the schedule.
-pub(super) fn due(
-    state: &ClusterState<'_>,
+pub(crate) fn due(
+    wish: &Wish<'_>,
     status: &EtcdStatus,
     finding: Option<&Finding>,
     runs: &[&PlaybookRun],
 ) -> Result<Due, (Reason, String)> {
-    let schedule = state.deployment.spec.etcd.defragmentation.as_ref();
-    let scheduled = schedule.map(|schedule| scheduled(state, schedule, status, runs)).transpose();
+    let schedule = wish.schedule;
+    let scheduled = schedule.map(|schedule| scheduled(wish, schedule, status, runs)).transpose();
     let is_full = finding.is_some_and(|finding| finding.reason == Reason::EtcdNoSpace) && schedule.is_some();
     // What is wrong with a schedule keeps nobody from asking.
-    let now = asked(state, status, runs).or_else(|| no_space(state, runs).filter(|_| is_full));
+    let now = asked(wish, status, runs).or_else(|| no_space(wish, runs).filter(|_| is_full));
     if let Some(cause) = now {
         return Ok(Due::Now(cause, scheduled.ok().flatten().and_then(|(_, next)| next)));
     }
@@ -79,20 +79,18 @@ pub(super) fn due(
 }
 
 /// What a person asks for, if it was not followed yet.
-fn asked(state: &ClusterState<'_>, status: &EtcdStatus, runs: &[&PlaybookRun]) -> Option<Cause> {
-    let annotations = state.deployment.metadata.annotations.as_ref();
-    let value = attempts::asked(annotations, annotation::DEFRAGMENT, state.generation())?;
+fn asked(wish: &Wish<'_>, status: &EtcdStatus, runs: &[&PlaybookRun]) -> Option<Cause> {
+    let value = attempts::asked(wish.metadata.annotations.as_ref(), annotation::DEFRAGMENT, wish.generation())?;
     let cause = Cause::Asked(value.clone());
     let is_new = status.defragment_request.as_ref() != Some(&value) && !is_made(runs, &cause);
     is_new.then_some(cause)
 }
 
 /// Space is to be made, since a look that came after the last time it was.
-fn no_space(state: &ClusterState<'_>, runs: &[&PlaybookRun]) -> Option<Cause> {
-    let own = state.own_runs();
-    let (looked, _) = etcd::looks(&own).first().copied()?;
+fn no_space(wish: &Wish<'_>, runs: &[&PlaybookRun]) -> Option<Cause> {
+    let (looked, _) = looks(wish.own_runs).first().copied()?;
     let today = |run: &&&PlaybookRun| {
-        let begun = run.created_at().is_some_and(|time| after(time.0, DAY) > state.observed.now);
+        let begun = run.created_at().is_some_and(|time| after(time.0, DAY) > wish.now);
         begun && run.annotation(annotation::DEFRAGMENTS_FOR).is_some_and(|key| key.starts_with(NO_SPACE))
     };
     let ended = runs.iter().filter_map(|run| attempts::ended_at(run)).max();
@@ -102,14 +100,13 @@ fn no_space(state: &ClusterState<'_>, runs: &[&PlaybookRun]) -> Option<Cause> {
 
 /// When it was due, if that is now, and when it is next.
 fn scheduled(
-    state: &ClusterState<'_>,
+    wish: &Wish<'_>,
     schedule: &Defragmentation,
     status: &EtcdStatus,
     runs: &[&PlaybookRun],
 ) -> Result<(Option<Timestamp>, Option<Timestamp>), (Reason, String)> {
-    let now = state.observed.now;
-    let cron = Cron::parse("spec.etcd.defragmentation", &schedule.schedule, &schedule.time_zone)?;
-    let installed = state.installed.as_ref().map(|time| time.0);
+    let (now, installed) = (wish.now, wish.installed);
+    let cron = Cron::parse(wish.field, &schedule.schedule, &schedule.time_zone)?;
     let ended = status.defragmentation.as_ref().map(|last| last.finished_at.0);
     let is_due = |tick: &Timestamp| {
         let is_done = ended.is_some_and(|ended| ended >= *tick) || is_made(runs, &Cause::Scheduled(*tick));
