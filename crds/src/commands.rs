@@ -110,6 +110,11 @@ pub fn delete_secret(namespace: &str, name: &str) -> String {
     format!("kubectl -n {namespace} delete secret {name}")
 }
 
+/// Deletes a PersistentVolumeClaim and the Pod that uses it, and does not wait: the claim goes after the Pod.
+pub fn delete_volume(namespace: &str, claim: &str, pod: &str) -> String {
+    format!("kubectl -n {namespace} delete pvc/{claim} pod/{pod} --wait=false")
+}
+
 /// Gives a user the rights of a ClusterRole in a namespace, by a RoleBinding of the role's name. A ServiceAccount is
 /// named as its tokens have it: `system:serviceaccount:<namespace>:<name>`.
 pub fn bind_role(namespace: &str, role: &str, user: &str) -> String {

@@ -7,6 +7,7 @@ mod action;
 mod backup_access;
 pub(crate) mod backup_source;
 mod component;
+mod confinement;
 mod contact;
 mod contents;
 mod deletion;

@@ -3,18 +3,14 @@
 
 mod cause;
 mod refusal;
+mod wish;
 
-use crds::PlaybookRun;
 use crds::Reason;
-use crds::cluster_deployment::{Defragmentation, EtcdStatus};
-use crds::commands::{self, Target};
+use crds::cluster_deployment::EtcdStatus;
 use crds::conditions::Statement;
-use crds::names::{annotation, condition};
-use jiff::Timestamp;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use crds::names::condition;
 use serde_json::{Value, json};
 
-use crate::attempts;
 use crate::cluster_machine::ClusterMachine;
 use crate::departure::EtcdMembership;
 use crate::message::cut;
@@ -22,39 +18,14 @@ use crate::moment::day_and_clock;
 
 pub(crate) use cause::{Cause, Due, due};
 pub(crate) use refusal::refused;
+pub(crate) use wish::Wish;
 
 /// Runs that are kept, the newest.
 pub(crate) const KEEP: usize = 8;
 /// The variable of its runs.
 pub(crate) const VARIABLE: &str = "etcd_defragmentation";
 
-/// What is wished of an etcd, and by whom.
-pub(crate) struct Wish<'a> {
-    pub now: Timestamp,
-    /// The schedule; none: it is defragmented when a person asks for it.
-    pub schedule: Option<&'a Defragmentation>,
-    /// The field that has it.
-    pub field: &'static str,
-    /// Whose etcd it is.
-    pub target: Target,
-    pub metadata: &'a ObjectMeta,
-    /// When it stood.
-    pub installed: Option<Timestamp>,
-    /// The runs that were made for it.
-    pub own_runs: &'a [&'a PlaybookRun],
-}
-
 impl Wish<'_> {
-    fn generation(&self) -> i64 {
-        self.metadata.generation.unwrap_or_default()
-    }
-
-    /// What a person types to have one.
-    pub fn command(&self) -> String {
-        let value = attempts::next_value(self.metadata.annotations.as_ref(), annotation::DEFRAGMENT, self.generation());
-        commands::annotate(self.target, self.metadata, annotation::DEFRAGMENT, &value)
-    }
-
     /// From when on a member is defragmented. What a person asks for is done on every member.
     pub fn thresholds(&self, cause: &Cause) -> Value {
         let (percent, reclaim) = match (cause, self.schedule) {

@@ -1,5 +1,5 @@
-//! By whom the etcd of a plane on another cluster is backed up: a ServiceAccount there whose only right is to have ports
-//! of the Pods of etcd forwarded. It goes with the StatefulSet of etcd.
+//! By whom the etcd of a plane on another cluster is backed up: a ServiceAccount there whose only right is to have
+//! ports of the Pods of etcd forwarded. It goes with the StatefulSet of etcd.
 
 use crds::KarmadaDeployment;
 use crds::cluster_addon::AppliedObject;

@@ -7,6 +7,7 @@ mod replacement;
 mod scaling;
 mod seen;
 mod size;
+mod volume;
 mod volumes;
 
 pub use names::ETCD_CLIENT_PORT;
@@ -16,7 +17,7 @@ pub(super) use names::{
 pub(super) use scaling::scaling;
 pub use seen::{EtcdMember, EtcdSeen, EtcdWorkload, Membership};
 pub(super) use size::{EtcdSize, first_members, size};
-pub use volumes::EtcdVolume;
+pub use volume::EtcdVolume;
 pub(super) use volumes::told_volumes;
 
 use crds::{KarmadaDeployment, ObjectExt};

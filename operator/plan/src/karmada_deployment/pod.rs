@@ -7,14 +7,12 @@ use crds::{KarmadaDeployment, ObjectExt};
 use serde_json::{Value, json};
 
 use super::component::Component;
+pub(super) use super::confinement::{confined, security};
 use super::files::{DIRECTORY, File, digest, volume};
 use super::material::pull_secret;
 use super::names::{labels, pod_selector};
 use super::sidecars;
 use super::token_restart::restarted_at;
-
-/// The user of all programs, which no image has a name for.
-const USER: i64 = 65532;
 
 /// What a program that serves an API has to answer what it was asked, in seconds. Watches that are open end no sooner:
 /// it waits for them until it is killed.
@@ -73,21 +71,6 @@ pub(super) fn template(
         template["spec"]["terminationGracePeriodSeconds"] = json!(TO_ANSWER);
     }
     template
-}
-
-/// What all Pods of a plane may, and as whom.
-pub(super) fn security() -> Value {
-    json!({
-        "runAsNonRoot": true, "runAsUser": USER, "runAsGroup": USER, "fsGroup": USER,
-        "seccompProfile": { "type": "RuntimeDefault" },
-    })
-}
-
-/// What a container may that needs nothing.
-pub(super) fn confined() -> Value {
-    json!({
-        "allowPrivilegeEscalation": false, "readOnlyRootFilesystem": true, "capabilities": { "drop": ["ALL"] },
-    })
 }
 
 /// The Secrets with which images are pulled.

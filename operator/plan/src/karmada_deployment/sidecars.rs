@@ -10,7 +10,7 @@ use crds::karmada_deployment::PodPart;
 use serde_json::{Value, json};
 
 use super::component::Component;
-use super::pod::confined;
+use super::confinement::confined;
 pub(super) use refusal::problem;
 
 /// Further volumes of a component's Pods.

@@ -6,7 +6,7 @@ use crds::{ObjectExt, PlaybookRun, Reason};
 use jiff::{SignedDuration, Timestamp};
 
 use super::super::{Finding, looks};
-use super::Wish;
+use super::wish::Wish;
 use crate::attempts;
 use crate::cron::Cron;
 use crate::moment::{after, day_and_clock};

@@ -1,6 +1,7 @@
 //! A member whose volume is new. It has forgotten what it has promised to the others, so it never begins again as what
 //! it was: it is removed, and added as a new member. One act at a time, and never without a majority that works.
 
+use crds::commands;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
@@ -8,7 +9,8 @@ use super::EtcdAct;
 use super::names::{MOST_MEMBERS, claim_name, peer_url, pod_name};
 use super::scaling::{Scaling, Scene, is_ready};
 use super::seen::{EtcdMember, Membership};
-use super::volumes::{EtcdVolume, claim_uid};
+use super::volume::EtcdVolume;
+use super::volumes::claim_uid;
 
 /// How long the Pod of a member that has lost its volume is not ready before it is removed: somebody may bring the
 /// volume back.
@@ -82,7 +84,7 @@ impl Scene<'_> {
     fn renewal(&self, ordinal: i32) -> String {
         let (namespace, claim) = (&self.object.spec.host_namespace, claim_name(self.object, ordinal));
         let pod = pod_name(self.object, ordinal);
-        format!("run on the host cluster: kubectl -n {namespace} delete pvc/{claim} pod/{pod} --wait=false")
+        format!("run on the host cluster: {}", commands::delete_volume(namespace, &claim, &pod))
     }
 
     /// The member with this ordinal, if it has lost its volume, is to stay, and its Pod is not ready.

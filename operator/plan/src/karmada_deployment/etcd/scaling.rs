@@ -14,7 +14,7 @@ use super::super::progress::StageReport;
 use super::super::removal::delete;
 use super::seen::{EtcdMember, EtcdWorkload, Membership};
 use super::size::{EtcdSize, is_gone, size, wanted};
-use super::volumes::EtcdVolume;
+use super::volume::EtcdVolume;
 use super::{EtcdAct, MOST_MEMBERS, claim_name, is_held, peer_url, pod_name};
 use crate::addon::Problem;
 use crate::message::quote;

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::super::component::Component;
 use super::super::names::{component_name, is_made_for};
 use super::names::{MOST_MEMBERS, peer_url};
-use super::volumes::{self, EtcdVolume};
+use super::volume::{self, EtcdVolume};
 
 /// What is seen of an etcd in Pods, before it is known what is wanted.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -50,7 +50,7 @@ impl EtcdWorkload {
             replicas: number(&live["spec"]["replicas"]).unwrap_or(1),
             ready: number(&live["status"]["readyReplicas"]).unwrap_or_default(),
             members: members.and_then(|members| members.parse().ok()).filter(|members| *members > 0),
-            volumes: volumes::read(annotations[annotation::ETCD_VOLUMES].as_str().unwrap_or_default()),
+            volumes: volume::read(annotations[annotation::ETCD_VOLUMES].as_str().unwrap_or_default()),
         })
     }
 }

@@ -40,8 +40,8 @@ pub(in super::super) struct Machines<'a> {
 }
 
 impl<'a> Machines<'a> {
-    /// Looks at them; none: the plane is in Pods. `has_spec`: whether the spec can be met, and it is known with what the
-    /// plane begins.
+    /// Looks at them; none: the plane is in Pods. `has_spec`: whether the spec can be met, and it is known with what
+    /// the plane begins.
     pub fn observe(observed: &Observed<'a>, upgrade: Option<&Upgrade>, has_spec: bool) -> Option<Self> {
         observed.object.spec.binary.as_ref()?;
         let state = PlaneState::observe(observed);
