@@ -28,7 +28,6 @@ mod over_ssh;
 mod presence;
 mod program_output;
 mod reach;
-
 mod secrets;
 mod send;
 mod settings;

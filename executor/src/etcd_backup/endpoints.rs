@@ -2,7 +2,7 @@
 
 use std::io;
 
-use backup::{BackupError, BundleFile, Credentials, EtcdTls, Store, Task};
+use backup::{BackupError, Store, Task};
 use crds::Reason;
 use crds::backup::BackupInputs;
 use crds::etcd_backup::BackupContent;
@@ -19,9 +19,6 @@ use crate::secrets::Secrets;
 /// What is needed to take the backup.
 pub struct OverEndpoints {
     inputs: BackupInputs,
-    tls: EtcdTls,
-    bundle: Vec<BundleFile>,
-    credentials: Credentials,
     secrets: Secrets,
 }
 
@@ -38,8 +35,7 @@ pub struct EndpointsFailure {
 impl OverEndpoints {
     /// The backup of these inputs, with the run's secrets.
     pub fn new(inputs: &BackupInputs, secrets: &Secrets) -> Self {
-        let (inputs, secrets) = (inputs.clone(), secrets.clone());
-        Self { inputs, tls: tls(&secrets), bundle: bundle(&secrets), credentials: credentials(&secrets), secrets }
+        Self { inputs: inputs.clone(), secrets: secrets.clone() }
     }
 
     /// Takes the backup, and asks the storage whether it is whole. Reports the bytes that are stored. Returns when it
@@ -53,7 +49,7 @@ impl OverEndpoints {
         let reach = runtime.block_on(Reach::new(self.inputs.etcd.as_ref(), &self.secrets))?;
         Ok(runtime.block_on(async {
             let taken = tokio::select! {
-                taken = self.taken(&reach, report) => Some(taken),
+                taken = self.taken(reach, report) => Some(taken),
                 _ = canceled => None,
             };
             match taken {
@@ -74,26 +70,24 @@ impl OverEndpoints {
         }))
     }
 
-    async fn taken(&self, reach: &Reach, report: mpsc::UnboundedSender<u64>) -> Result<BackupContent, BackupError> {
-        let store = Store::open(&self.inputs.storage, &self.credentials).await?;
+    async fn taken(&self, reach: Reach, report: mpsc::UnboundedSender<u64>) -> Result<BackupContent, BackupError> {
+        let (tls, bundle) = (tls(&self.secrets), bundle(&self.secrets));
+        let store = Store::open(&self.inputs.storage, &credentials(&self.secrets)).await?;
         let etcd = self.inputs.etcd.as_ref();
         let endpoints = etcd.map(|etcd| etcd.endpoints.as_slice()).unwrap_or_default();
         let prefix = etcd.and_then(|etcd| etcd.prefix.as_deref());
-        let dial = |reach: &Reach| {
-            let reach = reach.clone();
-            move |url| reach.clone().dial(url)
-        };
-        let url = backup::choose(endpoints, prefix, &self.tls, dial(reach)).await?;
+        let dial = move |url| reach.clone().dial(url);
+        let url = backup::choose(endpoints, prefix, &tls, dial.clone()).await?;
         let task = Task {
             inputs: &self.inputs,
             member: address(&url).unwrap_or(&url),
             url: &url,
-            tls: &self.tls,
-            bundle: &self.bundle,
+            tls: &tls,
+            bundle: &bundle,
             store: &store,
             spool: None,
         };
-        let (dial, to) = (dial(reach), url.clone());
+        let to = url.clone();
         // Nobody may be there to hear of it any more.
         let progress = move |bytes| {
             let _ = report.send(bytes);

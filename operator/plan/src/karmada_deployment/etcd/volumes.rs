@@ -1,4 +1,4 @@
-//! With which volumes the members of an etcd in Pods work: so a member whose volume is new is told from one that does
+//! With which volumes the members of an etcd in Pods work: so a member whose volume is new is known from one that does
 //! not work for another reason. Which it was is an annotation of the StatefulSet.
 
 use std::collections::BTreeMap;

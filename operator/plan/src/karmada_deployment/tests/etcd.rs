@@ -41,7 +41,7 @@ pub(super) fn has(world: &World, members: usize) {
     assert_eq!(world.find(Place::Host, "PodDisruptionBudget", "k1-etcd").is_some(), members > 1);
 }
 
-/// What a member without data is told.
+/// What the Secret of etcd has for a member without data.
 fn told(world: &World, key: &str) -> String {
     let secret = world.find(Place::Host, "Secret", "k1-etcd").unwrap();
     String::from_utf8(STANDARD.decode(secret["data"][key].as_str().unwrap()).unwrap()).unwrap()
