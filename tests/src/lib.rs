@@ -22,6 +22,7 @@ pub mod operator_process;
 pub mod operator_upgrade;
 pub mod own_authorities;
 pub mod own_network;
+pub mod plane_backup;
 pub mod pod_network;
 pub mod registry;
 pub mod report;

@@ -6,11 +6,9 @@
 use std::time::Duration;
 
 use age::secrecy::ExposeSecret;
-use age::x25519::Identity;
 use anyhow::{Context, Result, ensure};
 use crds::karmada_deployment::KarmadaDeploymentStatus;
 use crds::{Conditions, Host, KarmadaDeployment, Machine, names};
-use e2e::backups::{self, Drill};
 use e2e::eventually::{Look, eventually};
 use e2e::karmada::on_machines::OnMachines;
 use e2e::karmada::progress::{self, is_ready, until};
@@ -19,8 +17,8 @@ use e2e::lifecycle::stage::{host_of, is_available};
 use e2e::lifecycle::whole::list_members;
 use e2e::lifecycle::writer::Writer;
 use e2e::objects::VERSION as KUBERNETES;
+use e2e::plane_backup::{self, PlaneBackup};
 use e2e::scenario::{Scenario, scenario};
-use e2e::volume::Volume;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::ResourceExt;
 use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams};
@@ -58,7 +56,7 @@ async fn a_plane_grows_is_upgraded_loses_its_first_machine_and_another_begins_wi
         story.gives_its_machines_back().await?;
         story.begins_with(&backup).await?;
         story.gives_its_machines_back().await?;
-        backup.volume.remove(scenario).await
+        backup.taken.volume.remove(scenario).await
     })
     .await;
 }
@@ -95,9 +93,7 @@ struct Story<'a> {
 
 /// A backup of the first plane.
 struct Backup {
-    volume: Volume,
-    location: String,
-    identity: Identity,
+    taken: PlaneBackup,
     /// The UID of what the client had written.
     written: Option<String>,
 }
@@ -134,25 +130,10 @@ impl Story<'_> {
         self.works().await
     }
 
-    /// By a run on one of its machines: read without us, the backup has what was written, and the plane's keys.
+    /// By a run on one of its machines.
     async fn is_backed_up(&self) -> Result<Backup> {
-        let volume = Volume::make(self.scenario, "backups").await?;
-        let storage = json!({
-            "apiVersion": "clusterwright.dev/v1alpha1", "kind": "BackupStorage",
-            "metadata": {"namespace": self.scenario.name, "name": "volume"}, "spec": {"volume": {"claimName": "backups"}},
-        });
-        self.scenario.apply(&storage).await?;
-        backups::storage_is(self.scenario, "volume", "True", GONE).await?;
-        let (identity, plane) = (Identity::generate(), json!({"karmadaDeploymentRef": {"name": NAME}}));
-        let content = backups::take_of(self.scenario, "first", plane, "volume", &identity).await?;
-        let scratch = tempfile::tempdir()?;
-        let snapshot = scratch.path().join("snapshot.db");
-        backups::read_with(&volume.path(), &content, &identity, &snapshot, backups::OF_PLANE)?;
-        let drill = Drill::start(&snapshot, scratch.path())?;
-        ensure!(drill.has("/registry/configmaps/default/written").await?, "what was written is not there");
-        self.scenario.say(&format!("{} keys are backed up at {}", content.keys, content.location));
-        let written = self.written().await?;
-        Ok(Backup { volume, location: content.location, identity, written })
+        let taken = plane_backup::take(self.scenario, NAME).await?;
+        Ok(Backup { taken, written: self.written().await? })
     }
 
     /// Another plane, on the three machines that are left: what had been written is there, and nothing acts before that
@@ -161,12 +142,12 @@ impl Story<'_> {
         self.name = ANEW;
         let identity = json!({
             "apiVersion": "v1", "kind": "Secret", "metadata": {"namespace": self.scenario.name, "name": "identity"},
-            "stringData": {"identity": backup.identity.to_string().expose_secret()},
+            "stringData": {"identity": backup.taken.identity.to_string().expose_secret()},
         });
         self.scenario.apply(&identity).await?;
         self.wish["metadata"]["name"] = json!(ANEW);
         self.wish["spec"]["restoreFrom"] = json!({
-            "source": {"stored": {"storageRef": {"name": "volume"}, "location": backup.location}},
+            "source": {"stored": {"storageRef": {"name": plane_backup::STORAGE}, "location": backup.taken.location}},
             "identityRef": {"name": "identity"},
         });
         self.scenario.apply(&self.wish).await?;

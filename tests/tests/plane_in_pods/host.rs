@@ -10,7 +10,7 @@ use e2e::eventually::{Look, eventually};
 use e2e::karmada::in_pods::InPods;
 use e2e::objects;
 use e2e::scenario::Scenario;
-use k8s_openapi::api::core::v1::{ContainerStatus, Node, Pod};
+use k8s_openapi::api::core::v1::{ContainerStatus, Node, PersistentVolumeClaim, Pod};
 use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams};
 use kube::core::GroupVersionKind;
 use kube::{Client, ResourceExt};
@@ -18,25 +18,27 @@ use lab::machines::Machine;
 use serde_json::json;
 use tokio::task::block_in_place;
 
-use crate::{INSTALL, NAMESPACE};
+use crate::{INSTALL, NAME, NAMESPACE};
 
 /// The StorageClass of etcd's volume.
 pub const STORAGE_CLASS: &str = "local";
 /// The volumes, on the machine: one for each member of etcd that there ever is.
-const VOLUMES: [&str; 3] = ["etcd-0", "etcd-1", "etcd-2"];
+const VOLUMES: [&str; 4] = ["etcd-0", "etcd-1", "etcd-2", "etcd-3"];
 /// The user of all programs of a plane.
 const USER: u32 = 65532;
 /// An image is pulled.
 const PULL: Duration = Duration::from_secs(120);
 const GONE: Duration = Duration::from_secs(60);
 /// Kinds of what a plane has on its host and in members, and of what these make: group and kind.
-const KINDS: [(&str, &str); 11] = [
+const KINDS: [(&str, &str); 13] = [
     ("apps", "Deployment"),
     ("apps", "ReplicaSet"),
     ("apps", "StatefulSet"),
     ("policy", "PodDisruptionBudget"),
     ("rbac.authorization.k8s.io", "ClusterRole"),
     ("rbac.authorization.k8s.io", "ClusterRoleBinding"),
+    ("rbac.authorization.k8s.io", "Role"),
+    ("rbac.authorization.k8s.io", "RoleBinding"),
     ("", "ConfigMap"),
     ("", "Pod"),
     ("", "Secret"),
@@ -128,6 +130,32 @@ impl<'a> HostCluster<'a> {
     pub async fn delete_pod(&self, name: &str) -> Result<()> {
         self.pods().delete(name, &DeleteParams::default()).await?;
         Ok(())
+    }
+
+    /// How many Pods of a component are ready.
+    pub async fn ready_pods_of(&self, component: &str) -> Result<usize> {
+        let labels = ListParams::default().labels(&format!("app.kubernetes.io/name={component}"));
+        let is_ready = |pod: &Pod| {
+            let mut conditions = pod.status.iter().flat_map(|status| status.conditions.iter().flatten());
+            conditions.any(|condition| condition.type_ == "Ready" && condition.status == "True")
+        };
+        Ok(self.pods().list(&labels).await?.iter().filter(|pod| is_ready(pod)).count())
+    }
+
+    fn claims(&self) -> Api<PersistentVolumeClaim> {
+        Api::namespaced(self.client.clone(), NAMESPACE)
+    }
+
+    /// The UID of the claim of a member of etcd; none: there is none.
+    pub async fn volume_of_member(&self, ordinal: usize) -> Result<Option<String>> {
+        let claim = self.claims().get_opt(&format!("data-{NAME}-etcd-{ordinal}")).await?;
+        Ok(claim.and_then(|claim| claim.metadata.uid))
+    }
+
+    /// Deletes the claim of a member of etcd, and the Pod that holds it: another one has another volume.
+    pub async fn lose_volume_of_member(&self, ordinal: usize) -> Result<()> {
+        self.claims().delete(&format!("data-{NAME}-etcd-{ordinal}"), &DeleteParams::default()).await?;
+        self.delete_pod(&format!("{NAME}-etcd-{ordinal}")).await
     }
 
     /// Ends a program of the plane with a signal that it does not see.

@@ -17,6 +17,7 @@ use e2e::karmada::progress::{self, is_ready, until};
 use e2e::karmada::works::{every_api_is_available, it_does_its_work};
 use e2e::lifecycle::writer::Writer;
 use e2e::objects::VERSION as KUBERNETES;
+use e2e::plane_backup;
 use e2e::report;
 use e2e::scenario::{Scenario, scenario};
 use serde_json::{Value, json};
@@ -30,6 +31,8 @@ const NAMESPACE: &str = "planes";
 const INSTALL: Duration = Duration::from_secs(600);
 const READY: Duration = Duration::from_secs(300);
 const SEEN: Duration = Duration::from_secs(180);
+/// A member is given up three minutes after its Pod was ready last.
+const REPLACED: Duration = Duration::from_secs(480);
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs Karmada's programs: make karmada"]
@@ -154,7 +157,34 @@ impl Story<'_> {
             ensure!(count == members, "{count} Pods of etcd");
             let (seconds, written) = (took.as_secs_f32(), writer.written().told());
             self.scenario.say(&format!("etcd has {members} members after {seconds:.1} s; {written}"));
+            if members == 3 {
+                self.replaces_a_member_that_has_lost_its_volume().await?;
+                // By a run in the metadata cluster, which reaches etcd through the API of the host alone.
+                let backup = plane_backup::take(self.scenario, NAME).await?;
+                backup.volume.remove(self.scenario).await?;
+            }
         }
+        Ok(())
+    }
+
+    /// One that is neither the first nor the last, whose data nobody has any more.
+    async fn replaces_a_member_that_has_lost_its_volume(&self) -> Result<()> {
+        let writer = Writer::to(self.scenario, NAME).await?;
+        let begun = Instant::now();
+        let before = self.host.volume_of_member(1).await?;
+        self.host.lose_volume_of_member(1).await?;
+        until(self.scenario, NAME, "has another member", REPLACED, async |plane| {
+            let volume = self.host.volume_of_member(1).await?;
+            let is_whole = self.host.ready_pods_of("etcd").await? == 3 && is_ready(&plane);
+            let message = plane.status.and_then(|status| status.message).unwrap_or_default();
+            Ok(match volume.is_some() && volume != before && is_whole {
+                true => Look::Done(()),
+                false => Look::Waiting(message),
+            })
+        })
+        .await?;
+        let (took, written) = (begun.elapsed().as_secs_f32(), writer.written().told());
+        self.scenario.say(&format!("a member of etcd that lost its volume is replaced after {took:.1} s; {written}"));
         Ok(())
     }
 

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use crds::KarmadaDeployment;
 use crds::karmada_deployment::{KarmadaMemberPhase, KarmadaMemberStatus};
+use crds::{ClusterDeployment, KarmadaDeployment};
 use e2e::eventually::{Look, eventually};
 use e2e::karmada::progress::until;
 use e2e::karmada::works::objects;
@@ -13,7 +13,7 @@ use e2e::scenario::Scenario;
 use e2e::workload::IMAGE;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::Pod;
-use kube::api::{Api, DeleteParams, ListParams, PostParams};
+use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::{Client, ResourceExt};
 use serde_json::json;
 use tokio::time::sleep;
@@ -96,15 +96,18 @@ impl Story<'_> {
         Ok(())
     }
 
-    /// The same cluster, under another name, with an agent.
+    /// The same cluster, with an agent, by itself: it was built here, has come up, and is given the label.
     pub async fn runs_pods_of_a_pull_member(&mut self) -> Result<()> {
-        let member = json!({"name": "pull", "syncMode": "pull", "clusterRef": {"name": "member"}});
-        self.wish["spec"]["members"] = json!([member]);
+        let labels = json!({"plane": NAME});
+        self.wish["spec"]["autoJoin"] = json!({"selector": {"matchLabels": labels}, "rules": [{"syncMode": "pull"}]});
         self.apply().await?;
-        self.joined("pull").await?;
+        let clusters = self.scenario.api::<ClusterDeployment>();
+        let labelled = Patch::Merge(json!({"metadata": {"labels": labels}}));
+        clusters.patch("member", &PatchParams::default(), &labelled).await?;
+        self.joined("member").await?;
         self.ready().await?;
         self.member.has_an_agent().await?;
-        self.propagate(OF_PULL, "pull").await?;
+        self.propagate(OF_PULL, "member").await?;
         self.member.runs(OF_PULL).await?;
         self.sees_them_ready(OF_PULL).await?;
         self.scenario.say("Pods of a policy run in the Pull member, and the plane sees them");

@@ -5,10 +5,12 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
+use crds::karmada_deployment::KarmadaMemberPhase;
+use crds::names::annotation;
 use e2e::api_server::ApiServer;
 use e2e::karmada::given::Given;
 use e2e::karmada::node::{CONTROLLERS, Node};
-use e2e::karmada::works::{objects, settings};
+use e2e::karmada::works::{api_of, objects, settings};
 use k8s_openapi::api::authentication::v1::TokenReview;
 use k8s_openapi::api::core::v1::{Secret, ServiceAccount};
 use kube::api::{Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams};
@@ -25,7 +27,7 @@ pub(super) struct Member {
     name: &'static str,
     pub(super) client: Client,
     _node: Node,
-    _server: ApiServer,
+    server: ApiServer,
 }
 
 impl Member {
@@ -46,7 +48,7 @@ impl Member {
             vec![("KUBERNETES_SERVICE_HOST", host.to_owned()), ("KUBERNETES_SERVICE_PORT", port.to_owned())];
         let client = server.client();
         let node = Node::start(client.clone(), AGENTS, Given::from_env()?, net, environment)?;
-        Ok(Self { name, client, _node: node, _server: server })
+        Ok(Self { name, client, _node: node, server })
     }
 
     pub(super) fn name(&self) -> &'static str {
@@ -104,11 +106,13 @@ async fn members_join_run_what_a_policy_gives_them_and_leave_with_or_without_it(
     join(&world, &members, &["push", "push", "pull", "pull"]).await?;
     propagate(&world).await?;
     run_all(&world, &members).await?;
+    an_override_reaches(&world, &members, &["m2", "m4"]).await?;
     let [kept, push, pulled, pull] = &members;
     a_new_token_is_propagated_with(&world, kept).await?;
     leaves_with_all(&world, kept, &["m2", "m3", "m4"]).await?;
     leaves_with_all(&world, pulled, &["m2", "m4"]).await?;
-    leave_with_nothing(&world, &[push, pull]).await
+    leave_with_nothing(&world, &[push, pull]).await?;
+    one_that_has_died_is_given_up(&world, kept).await
 }
 
 /// Waits until all of them run what [`propagate`] gives them.
@@ -121,6 +125,54 @@ pub(super) async fn run_all(world: &World, members: &[Member]) -> Result<()> {
             Ok(true)
         })
         .await
+}
+
+/// An OverridePolicy gives these another value than the others, for as long as it is there.
+async fn an_override_reaches(world: &World, members: &[Member], names: &[&str]) -> Result<()> {
+    let value = |path: &str, value: &str| json!({"path": path, "operator": "replace", "value": value});
+    let rule = json!({
+        "targetCluster": {"clusterNames": names}, "overriders": {"plaintext": [value("/data/a", "another")]},
+    });
+    let policy = json!({
+        "apiVersion": "policy.karmada.io/v1alpha1", "kind": "OverridePolicy", "metadata": {"name": "some"},
+        "spec": {
+            "resourceSelectors": [{"apiVersion": "v1", "kind": "ConfigMap", "name": "settings"}],
+            "overrideRules": [rule],
+        },
+    });
+    let policies = objects(&world.plane().await?, "policy.karmada.io", "v1alpha1", "OverridePolicy");
+    let have = async |overridden: &str| {
+        let mut all = true;
+        for member in members {
+            let settings = member.api("", "ConfigMap").get("settings").await?;
+            all &= settings.data["data"]["a"] == *if names.contains(&member.name) { overridden } else { "b" };
+        }
+        anyhow::Ok(all)
+    };
+    policies.create(&PostParams::default(), &serde_json::from_value(policy)?).await?;
+    world.until("overridden in some", async |_| have("another").await).await?;
+    policies.delete("some", &DeleteParams::default()).await?;
+    world.until("the same in all again", async |_| have("b").await).await
+}
+
+/// A member whose API server is gone for good: STATUS says so, and how to let it go.
+async fn one_that_has_died_is_given_up(world: &World, member: &Member) -> Result<()> {
+    join(world, std::slice::from_ref(member), &["push"]).await?;
+    member.server.kill();
+    let said = async || {
+        let status = world.planes().get(world.name).await?.status.unwrap_or_default();
+        anyhow::Ok(status.members.into_iter().find(|one| one.name == member.name))
+    };
+    let is_lost = async |_: &World| Ok(said().await?.is_some_and(|said| said.phase == KarmadaMemberPhase::Lost));
+    world.until("said to be lost", is_lost).await?;
+    take_out(world, "Preserve", &[]).await?;
+    let asks = async |_: &World| Ok(said().await?.is_some_and(|said| said.message.contains("force-remove")));
+    world.until("out of the plane", asks).await?;
+    let clusters = api_of(&world.plane().await?, "cluster.karmada.io", "v1alpha1", "Cluster");
+    ensure!(clusters.get_opt(member.name).await?.is_none(), "its Cluster is still there");
+    let word = json!({"metadata": {"annotations": {annotation::FORCE_REMOVE: format!("member.{}", member.name)}}});
+    world.patch(word).await?;
+    world.until("given up", async |_| Ok(said().await?.is_none())).await
 }
 
 /// With the token that was deleted, nothing reaches the member any more.
@@ -205,7 +257,6 @@ pub(super) fn web() -> Result<DynamicObject> {
     Ok(serde_json::from_value(web)?)
 }
 
-/// What they are to have beside it.
 /// Takes a member out: these stay.
 async fn take_out(world: &World, policy: &str, stay: &[&str]) -> Result<()> {
     let mode = |name: &'static str| (name, if ["m3", "m4"].contains(&name) { "pull" } else { "push" });
