@@ -21,6 +21,9 @@ mod page {
         1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30,
         31, 32, 33, 34, 35, 36, 37, 38, 39, 41, 42, 44, 45, 46, 47, 48,
     ];
+    /// Of Karmada control planes: those rows that have tests of planes.
+    const OF_PLANES: [&str; 1] = ["Ka"];
+    const ROWS_OF_PLANES: [u32; 10] = [1, 2, 10, 19, 22, 27, 35, 40, 43, 46];
     /// Faults that cannot come to what is done.
     const IMPOSSIBLE: [&str; 2] = ["42 Jo", "43 Rm"];
 
@@ -87,7 +90,12 @@ mod page {
         let of = |rows: &[u32], columns: &[&str]| -> Vec<String> {
             rows.iter().flat_map(|row| columns.iter().map(move |column| format!("{row} {column}"))).collect()
         };
-        let sections = [of(&ROWS, &COLUMNS), of(&ROWS_OF_BACKUPS, &OF_BACKUPS), of(&ROWS_OF_CHANGES, &OF_CHANGES)];
+        let sections = [
+            of(&ROWS, &COLUMNS),
+            of(&ROWS_OF_BACKUPS, &OF_BACKUPS),
+            of(&ROWS_OF_CHANGES, &OF_CHANGES),
+            of(&ROWS_OF_PLANES, &OF_PLANES),
+        ];
         let wanted = sections.into_iter().flatten();
         let is_left_out = |cell: &String| IMPOSSIBLE.iter().any(|left_out| left_out == cell);
         let wanted: Vec<String> = wanted.filter(|cell| !is_left_out(cell)).collect();
