@@ -2,6 +2,7 @@
 //! where one of them does not answer; and deleted again.
 
 mod estimators;
+mod faults;
 mod machines;
 mod members;
 mod restore;

@@ -6,11 +6,11 @@ use serde_json::{Value, json};
 use super::world::{KEY, World, key_of};
 
 /// More than a plane on machines takes to be made.
-const MANY: usize = 140;
+pub(super) const MANY: usize = 140;
 
 impl World {
     /// On machines, of which so many are free: `h1` at 10.0.0.1 and so on.
-    async fn on_machines(replicas: usize, hosts: usize) -> Self {
+    pub(super) async fn on_machines(replicas: usize, hosts: usize) -> Self {
         let world = Self::new().await;
         world.api.edit(KEY, |object| {
             let binary = json!({
@@ -113,11 +113,12 @@ fn play_runs(world: &World) {
 }
 
 /// The parts that a run brings.
-fn parts(run: &PlaybookRun) -> String {
+pub(super) fn parts(run: &PlaybookRun) -> String {
     run.spec.parts().map(|part| part.part.as_str()).collect::<Vec<_>>().join(" ")
 }
 
-fn changes(world: &World) -> Vec<PlaybookRun> {
+/// The runs that change something.
+pub(super) fn changes(world: &World) -> Vec<PlaybookRun> {
     world.runs().into_iter().filter(|run| !run.spec.intent.changes_nothing()).collect()
 }
 
