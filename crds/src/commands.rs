@@ -79,6 +79,15 @@ pub fn remove_field(target: Target, object: &ObjectMeta, field: &str) -> String 
     )
 }
 
+/// Sets a field of an object's spec to yes or no.
+pub fn set_field(target: Target, object: &ObjectMeta, field: &str, value: bool) -> String {
+    let (namespace, name) = place(object);
+    format!(
+        "kubectl -n {namespace} patch {} {name} --type=merge -p '{{\"spec\":{{\"{field}\":{value}}}}}'",
+        target.resource()
+    )
+}
+
 /// Makes a run that plays steps again on a Host of a cluster.
 pub fn play_again(cluster: &ObjectMeta, steps: &[Step], host: &str) -> String {
     let (namespace, name) = place(cluster);
@@ -120,7 +129,7 @@ fn place(object: &ObjectMeta) -> (&str, &str) {
 mod tests {
     use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
-    use super::{Target, annotate, bind_role, create_secret, delete, delete_all, play_again, remove_field};
+    use super::{Target, annotate, bind_role, create_secret, delete, delete_all, play_again, remove_field, set_field};
     use crate::{PlaybookRun, Step};
 
     #[test]
@@ -138,6 +147,10 @@ mod tests {
         assert_eq!(
             remove_field(Target::Host, &object, "identity"),
             r#"kubectl -n fleet patch hosts.clusterwright.dev a --type=merge -p '{"spec":{"identity":null}}'"#
+        );
+        assert_eq!(
+            set_field(Target::Host, &object, "unschedulable", true),
+            r#"kubectl -n fleet patch hosts.clusterwright.dev a --type=merge -p '{"spec":{"unschedulable":true}}'"#
         );
         assert_eq!(
             create_secret("fleet", "a-pki"),

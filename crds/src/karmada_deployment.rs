@@ -103,7 +103,6 @@ const ESTIMATOR_MESSAGE: &str = "members[].estimator.enabled: true needs spec.es
 #[x_kube(validation = Rule::new(binary::ETCD_LOCAL_RULE).message(binary::ETCD_LOCAL_MESSAGE).field_path(".etcd"))]
 #[x_kube(validation = Rule::new(binary::ETCD_EXTERNAL_RULE).message(binary::ETCD_EXTERNAL_MESSAGE))]
 #[x_kube(validation = Rule::new(binary::SERVICE_RULE).message(binary::SERVICE_MESSAGE).field_path(".apiServer"))]
-#[x_kube(validation = Rule::new(binary::ESTIMATOR_RULE).message(binary::ESTIMATOR_MESSAGE))]
 #[x_kube(validation = binary::no_replicas("apiServer"))]
 #[x_kube(validation = binary::no_pods("apiServer"))]
 #[x_kube(validation = binary::no_replicas("kubeControllerManager"))]
@@ -118,6 +117,8 @@ const ESTIMATOR_MESSAGE: &str = "members[].estimator.enabled: true needs spec.es
 #[x_kube(validation = binary::no_pods("webhook"))]
 #[x_kube(validation = binary::no_replicas("descheduler"))]
 #[x_kube(validation = binary::no_pods("descheduler"))]
+#[x_kube(validation = binary::no_replicas("estimator"))]
+#[x_kube(validation = binary::no_pods("estimator"))]
 #[x_kube(validation = binary::no_replicas("search"))]
 #[x_kube(validation = binary::no_pods("search"))]
 #[x_kube(validation = binary::no_replicas("metricsAdapter"))]
@@ -201,7 +202,8 @@ pub struct KarmadaDeploymentSpec {
     #[x_kube(validation = flags::without_gates("descheduler"))]
     pub descheduler: Option<ComponentSettings>,
     /// Estimators, one for each member: they tell the scheduler and the descheduler how many replicas a member has room
-    /// for, by its Nodes and Pods. `replicas` is that of each. Absent: there are none.
+    /// for, by its Nodes and Pods. `replicas` is that of each; with mode `Binary` each machine of `binary.controlPlane`
+    /// has one for each member. Absent: there are none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[x_kube(validation = flags::owned(flags::ESTIMATOR))]
     pub estimator: Option<ComponentSettings>,

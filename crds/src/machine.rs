@@ -242,7 +242,7 @@ pub struct AppliedSettings {
 #[derive(Serialize, Deserialize, Clone, Debug, PartialEq, Eq, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct MachinePart {
-    /// E.g. `scheduler`, `balancer`.
+    /// E.g. `scheduler`, `balancer`, `estimators`.
     #[schemars(length(max = 63))]
     pub name: String,
     /// The digest that its unit carries. Absent: there is no unit of it.
@@ -256,6 +256,10 @@ pub struct MachinePart {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 512))]
     pub message: Option<String>,
+    /// Of `estimators`: those that do not work, by the names of their members, and why; at most 256.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[schemars(extend("maxProperties" = 256))]
+    pub members: BTreeMap<String, String>,
     /// When it was looked at.
     pub last_probe_time: Time,
 }

@@ -155,13 +155,19 @@ pub mod annotation {
     /// On what belongs to one version of a Karmada control plane, its workloads and CustomResourceDefinitions: that
     /// version, without `v`.
     pub const VERSION: &str = "clusterwright.dev/version";
+    /// On the StatefulSet of a plane's etcd, once it has begun: how many members it has, counting one that leaves until
+    /// its volume is gone, and not one that has no vote yet.
+    pub const ETCD_MEMBERS: &str = "clusterwright.dev/etcd-members";
     /// On Pods of a Karmada control plane: when they were restarted for members' tokens (RFC 3339).
     pub const RESTARTED_AT: &str = "clusterwright.dev/restarted-at";
     /// On a Secret of a Karmada control plane with a member's credentials: when they were changed last (RFC 3339).
     pub const CREDENTIALS_CHANGED_AT: &str = "clusterwright.dev/credentials-changed-at";
-    /// On a Cluster of a Karmada control plane: by what the operator reaches the member, `Cluster/<name>`
-    /// or `Secret/<name>`.
+    /// On a Cluster of a Karmada control plane: by what the operator reaches the member, `Cluster/<name>`,
+    /// `Secret/<name>` or `Host/<name>`.
     pub const REACHED_BY: &str = "clusterwright.dev/reached-by";
+    /// On a Secret with a kubeconfig that was read on a Host: where and when, as JSON
+    /// `{"host": "<uid>", "run": "...", "at": "..."}`, and `server`, what the file says of it where that is another.
+    pub const READ_FROM: &str = "clusterwright.dev/read-from";
     /// On a Cluster of a Karmada control plane: which of its taints are those of `spec.members`, as `key:Effect`,
     /// several separated by commas.
     pub const TAINTS_FROM_MEMBER: &str = "clusterwright.dev/taints-from-member";
@@ -373,6 +379,14 @@ pub fn certificates_secret(plane: &str) -> String {
 /// Name of the Secret with a cluster's administrator kubeconfig.
 pub fn kubeconfig_secret(cluster: &str) -> String {
     format!("{cluster}-kubeconfig")
+}
+/// Name of the Secret with the kubeconfig of a member of a Karmada control plane that was read on a Host.
+pub fn member_kubeconfig_secret(plane: &str, member: &str) -> String {
+    format!("{plane}-kubeconfig-{member}")
+}
+/// Name of the Secret that takes the kubeconfigs which a run reads, each under the name of its Host.
+pub fn read_kubeconfigs_secret(run: &str) -> String {
+    format!("{run}-kubeconfigs")
 }
 /// Key of the kubeconfig in its Secret.
 pub const KUBECONFIG_KEY: &str = "kubeconfig";

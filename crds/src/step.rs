@@ -106,13 +106,15 @@ pub enum Step {
     KarmadaService,
     /// Looks at the services of a Karmada control plane: with what each runs, and whether it answers.
     ProbeKarmada,
+    /// Reads the administrator's kubeconfig of a cluster on one of its control planes, into the Secret of the run.
+    ReadKubeconfig,
     /// A playbook of the user's: `custom-<name>`.
     Custom(CustomStep),
 }
 
 impl Step {
     /// All steps of ours, in the order in which they make sense.
-    pub const ALL: [Step; 44] = [
+    pub const ALL: [Step; 45] = [
         Step::BootstrapOs,
         Step::Preflight,
         Step::Prepare,
@@ -157,6 +159,7 @@ impl Step {
         Step::KarmadaBalancer,
         Step::KarmadaService,
         Step::ProbeKarmada,
+        Step::ReadKubeconfig,
     ];
 
     /// The step's name, which is its playbook's file name without `.yml`.
@@ -206,6 +209,7 @@ impl Step {
             Step::KarmadaBalancer => "karmada-balancer",
             Step::KarmadaService => "karmada-service",
             Step::ProbeKarmada => "probe-karmada",
+            Step::ReadKubeconfig => "read-kubeconfig",
             Step::Custom(custom) => &custom.0,
         }
     }

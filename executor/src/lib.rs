@@ -26,6 +26,7 @@ pub mod lines;
 pub mod outcome;
 pub mod play;
 pub mod playbooks;
+pub mod read_kubeconfigs;
 pub mod redact;
 pub mod report;
 pub mod resume;

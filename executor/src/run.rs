@@ -38,6 +38,7 @@ use crate::inventory_check;
 use crate::outcome;
 use crate::play::AnsibleRunner;
 use crate::playbooks;
+use crate::read_kubeconfigs;
 use crate::redact::Redactor;
 use crate::report::Reporter;
 use crate::ssh::{self, Ssh};
@@ -135,6 +136,7 @@ async fn played(
     let directory = ansible::directory(&args.ansible).map_err(system(action))?;
     let guarding = Guarding::for_run(args, inputs)?;
     let workdir = Workdir::make(&memory_candidates())?;
+    read_kubeconfigs::prepare(&workdir, &inputs.model, args.run.as_deref())?;
     let custom = Custom::write(&workdir, &inputs.model).map_err(system("write the custom playbooks"))?;
     let playbooks = playbooks::order(&directory, &custom, &inputs.model.steps)?;
     let ssh = plan_ssh(args, inputs, &guarding, &workdir);
@@ -182,6 +184,10 @@ async fn played(
     let _ = timeout(MASTERS, runner.end_masters()).await;
     let (ending, stop) = ended.map_err(system("run ansible-playbook"))?;
     record_first_keys(&ssh, fold);
+    // Before anybody is told that it is done.
+    if stop.is_none() {
+        read_kubeconfigs::keep(&workdir, &inputs.model, args.run.as_deref()).await?;
+    }
     Ok((fold.end(ending), stop))
 }
 

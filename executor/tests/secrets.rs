@@ -8,6 +8,9 @@ mod bench;
 #[path = "secrets/canaries.rs"]
 mod canaries;
 #[cfg(test)]
+#[path = "secrets/kubeconfigs.rs"]
+mod kubeconfigs;
+#[cfg(test)]
 #[path = "secrets/status.rs"]
 mod status;
 #[cfg(test)]

@@ -2,8 +2,11 @@
 //! certificates, and applies what it consists of.
 
 mod clients;
+mod contents;
 pub(crate) mod definitions;
+mod etcd;
 pub(crate) mod follow;
+mod given_estimators;
 mod host;
 mod inventory;
 mod machines;
@@ -41,6 +44,7 @@ use crate::objects::{Failure, Objects};
 use crate::pki::leaves;
 use crate::reconcile::{PlanOf, Reconcile, now};
 use crate::{execute, key_transfer, kubeconfig, live, pki};
+use etcd::EtcdDoor;
 use inventory::{Inventory, touched};
 use machines::Belongings;
 pub(crate) use machines::part_files;
@@ -75,6 +79,8 @@ pub(crate) struct Observation {
     restore: RestoreSeen,
     members: Members,
     machines: Belongings,
+    /// The way to an etcd in Pods; there while its members are asked.
+    etcd: Option<EtcdDoor>,
     /// How objects are written; there while there is contact.
     on_host: Option<Objects>,
     in_plane: Option<Objects>,
@@ -164,10 +170,11 @@ impl Reconcile for Observation {
             None if is_on_machines => Ok(HostFacts::of_machines(machines.seats(&object))),
             None => Ok(HostFacts::default()),
         };
-        let known = facts.clone().unwrap_or_default();
+        let mut known = facts.clone().unwrap_or_default();
         let keys = restore::keys(ctx, &object).await?;
         let mut secrets = secrets(ctx, &object, &known, now).await?;
         secrets.material.restore = RestoreMaterial::find(&keys).filter(|_| restore::makes_data(&object));
+        let etcd = etcd::look(ctx, &object, (on_host.as_ref(), secrets.pki.as_ref()), &mut known, now).await;
         let in_plane = in_plane(ctx, &object, &known, &secrets)?;
         let (definitions, wanted) = wanted_of(ctx, &object, &secrets, &known).await?;
         let host = match (&host_inventory, &facts) {
@@ -213,6 +220,7 @@ impl Reconcile for Observation {
             restore,
             members,
             machines,
+            etcd,
             on_host,
             in_plane,
             object,
@@ -298,6 +306,10 @@ impl Reconcile for Observation {
                 let deleted = objects.delete(deletion).await;
                 deleted.map_err(|failure| Failure::lost(&format!("delete {}", deletion.object), failure.to_string()))
             }
+            Action::Etcd(act) => match &self.etcd {
+                Some(door) => door.execute(act).await,
+                None => Ok(()),
+            },
             Action::CreateBackup(backup) => execute::create_ours(ctx, &**backup).await,
             Action::ApplyCluster(cluster) => execute::apply(ctx, &**cluster).await.map(drop),
             Action::Machines(act) => machines::execute(ctx, &self.object, act).await,

@@ -1,6 +1,7 @@
 //! The administrator's kubeconfig of a cluster that was built here, kept in the Secret `<cluster>-kubeconfig`.
 
 pub mod check;
+pub mod on_machine;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;

@@ -1,11 +1,12 @@
 //! An API server of its own: etcd and kube-apiserver on loopback ports in a directory that goes away, with the
 //! CustomResourceDefinitions installed. Tests of a file that run at the same time share one.
 
-use std::fs::File;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, UdpSocket};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+mod processes;
+
+use std::net::{IpAddr, Ipv4Addr, TcpListener, UdpSocket};
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
@@ -18,25 +19,16 @@ use lab::cache::Cache;
 use lab::programs::Programs;
 use serde_json::Value;
 
+pub use processes::Flags;
+use processes::{AUDITED, Processes, token_of};
+
 const DEADLINE: Duration = Duration::from_secs(60);
 const TOKEN: &str = "administrator-of-a-test";
-/// Administrators too; what they ask for is in the audit log.
-const AUDITED: [&str; 4] = ["operator-a", "operator-b", "operator-c", "operator-d"];
 
 /// What a test holds: the API server ends when the last test lets go of it.
 pub struct ApiServer {
     client: Client,
     processes: Arc<Processes>,
-}
-
-struct Processes {
-    directory: tempfile::TempDir,
-    address: IpAddr,
-    port: u16,
-    /// The administrator's.
-    token: String,
-    etcd_url: String,
-    children: Mutex<Vec<Child>>,
 }
 
 /// What the API server said to a request.
@@ -70,7 +62,8 @@ impl ApiServer {
     }
 
     fn start_with_definitions() -> Result<Self> {
-        let server = Self::with(Arc::new(Processes::start(Ipv4Addr::LOCALHOST.into(), TOKEN.to_owned())?))?;
+        let processes = Processes::start(Ipv4Addr::LOCALHOST.into(), TOKEN.to_owned(), None, Flags::new())?;
+        let server = Self::with(Arc::new(processes))?;
         tokio::runtime::Handle::current().block_on(server.install())?;
         Ok(server)
     }
@@ -79,36 +72,73 @@ impl ApiServer {
     /// this machine's own address, since a Cluster's kubeconfig must not lead to the operator's own Pod; so its token
     /// is known to nobody.
     pub async fn bare() -> Result<Self> {
+        Self::bare_with(Flags::new()).await
+    }
+
+    /// The same with flags of its own.
+    pub async fn bare_with(flags: Flags) -> Result<Self> {
+        Self::start_bare(None, flags).await
+    }
+
+    /// Another cluster of this kind, which keeps what it has under a prefix in the etcd of this one: it goes when this
+    /// one goes.
+    pub async fn beside(&self, prefix: &str, mut flags: Flags) -> Result<Self> {
+        flags.push(("etcd-prefix", prefix.to_owned()));
+        Self::start_bare(Some(self.processes.etcd_url.clone()), flags).await
+    }
+
+    async fn start_bare(etcd: Option<String>, flags: Flags) -> Result<Self> {
         let token = format!("{:032x}", rand::random::<u128>());
-        let server = tokio::task::block_in_place(|| Self::with(Arc::new(Processes::start(own_address()?, token)?)))?;
+        let start = || Self::with(Arc::new(Processes::start(own_address()?, token, etcd, flags)?));
+        let server = tokio::task::block_in_place(start)?;
         server.answers().await?;
         Ok(server)
     }
 
     /// Runs these controllers of Kubernetes, e.g. `serviceaccount-token`, for as long as the API server is there.
     pub fn run_controllers(&self, controllers: &str) -> Result<()> {
-        let program = Programs::from_env(&Cache::from_env()).find("kube-controller-manager")?;
+        self.run_controllers_with(controllers, Flags::new())
+    }
+
+    /// The same with flags of its own.
+    pub fn run_controllers_with(&self, controllers: &str, flags: Flags) -> Result<()> {
         let kubeconfig = self.processes.directory.path().join("controllers.kubeconfig");
         std::fs::write(&kubeconfig, self.checked_kubeconfig()?)?;
-        let child = self.processes.started(
-            &program,
-            &[
-                ("kubeconfig", kubeconfig.display().to_string()),
-                ("controllers", controllers.to_owned()),
-                ("root-ca-file", "certs/apiserver.crt".into()),
-                ("service-account-private-key-file", "sa.key".into()),
-                ("leader-elect", "false".into()),
-                ("secure-port", "0".into()),
-            ],
-        )?;
-        // The API server stays what was started last.
-        self.processes.children().insert(0, child);
-        Ok(())
+        let own = vec![
+            ("kubeconfig", kubeconfig.display().to_string()),
+            ("controllers", controllers.to_owned()),
+            ("root-ca-file", "certs/apiserver.crt".into()),
+            ("service-account-private-key-file", "sa.key".into()),
+            ("leader-elect", "false".into()),
+            ("secure-port", "0".into()),
+        ];
+        self.processes.spawn_beside("kube-controller-manager", &[own, flags].concat())
+    }
+
+    /// Runs Kubernetes' scheduler with this configuration, which is given the kubeconfig.
+    pub fn run_scheduler(&self, mut configuration: Value) -> Result<()> {
+        let directory = self.processes.directory.path();
+        let (kubeconfig, file) = (directory.join("scheduler.kubeconfig"), directory.join("scheduler.json"));
+        std::fs::write(&kubeconfig, self.checked_kubeconfig()?)?;
+        configuration["clientConnection"]["kubeconfig"] = kubeconfig.display().to_string().into();
+        std::fs::write(&file, configuration.to_string())?;
+        let flags = [("config", file.display().to_string()), ("secure-port", "0".into())];
+        self.processes.spawn_beside("kube-scheduler", &flags)
     }
 
     /// It answers no more, until [`ApiServer::resume`].
     pub fn stop(&self) {
         self.processes.end_last();
+    }
+
+    /// All of it is killed, the API server first, and does not come back.
+    pub fn kill(&self) {
+        self.processes.end_all();
+    }
+
+    /// What runs of it: names of programs, and their processes.
+    pub fn pids(&self) -> Vec<(String, u32)> {
+        self.processes.children().iter().map(|(program, child)| (program.clone(), child.id())).collect()
     }
 
     /// It answers again, with all that it had.
@@ -295,124 +325,6 @@ impl ApiServer {
     }
 }
 
-impl Processes {
-    fn start(address: IpAddr, token: String) -> Result<Self> {
-        let programs = Programs::from_env(&Cache::from_env());
-        let directory = tempfile::tempdir().context("failed to make a directory for the API server")?;
-        let path = directory.path();
-        let (client_port, peer_port, port) = (free_port()?, free_port()?, free_port()?);
-        let etcd_url = format!("http://127.0.0.1:{client_port}");
-        let peer_url = format!("http://127.0.0.1:{peer_port}");
-        let keys = Command::new(programs.find("kubeadm")?)
-            .args(["init", "phase", "certs", "sa", "--cert-dir"])
-            .arg(path)
-            .output()
-            .context("failed to run kubeadm")?;
-        ensure!(keys.status.success(), "kubeadm: {}", String::from_utf8_lossy(&keys.stderr));
-        let mut tokens = format!("{token},admin,admin,system:masters\n");
-        for user in AUDITED.into_iter().filter(|_| address.is_loopback()) {
-            tokens.push_str(&format!("{},{user},{user},system:masters\n", token_of(user)));
-        }
-        std::fs::write(path.join("tokens.csv"), tokens)?;
-        std::fs::write(path.join("token"), &token)?;
-        let policy = serde_json::json!({
-            "apiVersion": "audit.k8s.io/v1", "kind": "Policy", "omitStages": ["RequestReceived"],
-            "rules": [
-                {"level": "Metadata", "users": AUDITED}, {"level": "Metadata", "userGroups": ["system:serviceaccounts"]},
-                {"level": "None"},
-            ],
-        });
-        std::fs::write(path.join("audit-policy.json"), policy.to_string())?;
-
-        let server = Self { directory, address, port, token, etcd_url: etcd_url.clone(), children: Mutex::default() };
-        server.spawn(
-            &programs.find("etcd")?,
-            &[
-                ("data-dir", "etcd".into()),
-                ("unsafe-no-fsync", "true".into()),
-                ("listen-client-urls", etcd_url.clone()),
-                ("advertise-client-urls", etcd_url.clone()),
-                ("listen-peer-urls", peer_url.clone()),
-                ("initial-advertise-peer-urls", peer_url.clone()),
-                ("initial-cluster", format!("default={peer_url}")),
-            ],
-        )?;
-        server.serve()?;
-        Ok(server)
-    }
-
-    fn url(&self) -> String {
-        format!("https://{}", SocketAddr::new(self.address, self.port))
-    }
-
-    fn config(&self) -> Result<Config> {
-        let mut config = Config::new(self.url().parse()?);
-        // It signs its certificate itself, anew each time, and nobody but this machine can be on the other end.
-        config.accept_invalid_certs = true;
-        config.auth_info.token = Some(self.token.clone().into());
-        Ok(config)
-    }
-
-    /// Starts the API server itself.
-    fn serve(&self) -> Result<()> {
-        let programs = Programs::from_env(&Cache::from_env());
-        self.spawn(
-            &programs.find("kube-apiserver")?,
-            &[
-                ("etcd-servers", self.etcd_url.clone()),
-                ("bind-address", self.address.to_string()),
-                ("advertise-address", "192.0.2.1".into()),
-                ("secure-port", self.port.to_string()),
-                ("cert-dir", "certs".into()),
-                ("token-auth-file", "tokens.csv".into()),
-                ("audit-policy-file", "audit-policy.json".into()),
-                ("audit-log-path", "audit.log".into()),
-                ("service-account-issuer", "https://issuer.test".into()),
-                ("service-account-key-file", "sa.pub".into()),
-                ("service-account-signing-key-file", "sa.key".into()),
-                ("service-cluster-ip-range", "10.0.0.0/24".into()),
-                ("authorization-mode", "RBAC".into()),
-                // An owner that is held up by what it owns is a right, as it is in the lab.
-                ("enable-admission-plugins", "OwnerReferencesPermissionEnforcement".into()),
-                ("endpoint-reconciler-type", "none".into()),
-            ],
-        )
-    }
-
-    /// Ends what was started last.
-    fn end_last(&self) {
-        let last = self.children().pop();
-        if let Some(mut child) = last {
-            // One that has ended already is no error.
-            let _ = child.kill();
-            let _ = child.wait();
-        }
-    }
-
-    fn children(&self) -> MutexGuard<'_, Vec<Child>> {
-        self.children.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn spawn(&self, program: &Path, arguments: &[(&str, String)]) -> Result<()> {
-        let child = self.started(program, arguments)?;
-        self.children().push(child);
-        Ok(())
-    }
-
-    fn started(&self, program: &Path, arguments: &[(&str, String)]) -> Result<Child> {
-        let name = program.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let log = File::create(self.directory.path().join(format!("{name}.log")))?;
-        Command::new(program)
-            .args(arguments.iter().map(|(name, value)| format!("--{name}={value}")))
-            .current_dir(self.directory.path())
-            .stdin(Stdio::null())
-            .stdout(log.try_clone()?)
-            .stderr(log)
-            .spawn()
-            .with_context(|| format!("failed to start {}", program.display()))
-    }
-}
-
 fn url(plural: &str, name: &str, query: &str) -> String {
     let name = if name.is_empty() { String::new() } else { format!("/{name}") };
     format!("/apis/clusterwright.dev/v1alpha1/namespaces/default/{plural}{name}{query}")
@@ -423,19 +335,6 @@ impl Answer {
     pub fn message(&self) -> &str {
         self.body["message"].as_str().unwrap_or_default()
     }
-}
-
-impl Drop for Processes {
-    fn drop(&mut self) {
-        // The API server before its etcd.
-        while !self.children().is_empty() {
-            self.end_last();
-        }
-    }
-}
-
-fn token_of(user: &str) -> String {
-    format!("{user}-of-a-test")
 }
 
 /// The address that this machine has for others. Nothing is sent.
@@ -451,4 +350,12 @@ pub fn own_address() -> Result<IpAddr> {
 pub fn free_port() -> Result<u16> {
     let listener = TcpListener::bind("127.0.0.1:0").context("failed to find a free port")?;
     Ok(listener.local_addr()?.port())
+}
+
+/// A port that Services of nodes may have, and that nobody has here.
+pub fn free_node_port() -> Result<u16> {
+    let address = own_address()?;
+    let free = |port: &u16| TcpListener::bind((address, *port)).is_ok();
+    let start = 30_000 + u16::try_from(std::process::id() % 2_000)?;
+    (start..32_767).find(free).context("no port is free")
 }

@@ -1,8 +1,10 @@
 //! Karmada's programs, where they are given, and what stands in for them where they are not.
 
 pub mod definitions;
+pub mod definitions_bundle;
 pub mod given;
 pub mod in_pods;
+pub mod node;
 pub mod on_machines;
 pub mod progress;
 pub mod works;

@@ -28,9 +28,6 @@ pub(super) const ETCD_EXTERNAL_MESSAGE: &str =
 /// CEL: clients come by `binary.endpoint`.
 pub(super) const SERVICE_RULE: &str = "self.mode != 'Binary' || !has(self.apiServer) || (self.apiServer.serviceType == 'ClusterIP' && !has(self.apiServer.serviceAnnotations))";
 pub(super) const SERVICE_MESSAGE: &str = "apiServer.serviceType and apiServer.serviceAnnotations are of a Service on a host cluster: with mode Binary leave them out, and give binary.endpoint, at which the plane is reached";
-pub(super) const ESTIMATOR_RULE: &str = "self.mode != 'Binary' || !has(self.estimator)";
-pub(super) const ESTIMATOR_MESSAGE: &str =
-    "estimator: estimators run as Pods of a host cluster alone, which mode Binary has not: leave it out";
 
 /// Refuses what only Pods of a component have.
 pub(super) fn no_pods(field: &str) -> Rule {

@@ -18,9 +18,6 @@ const KIND_MESSAGE: &str = "etcd.local and etcd.external exclude each other: the
 const SAME_RULE: &str =
     "has(self.external) == has(oldSelf.external) && (!has(self.external) || self.external == oldSelf.external)";
 const SAME_MESSAGE: &str = "etcd.external cannot be added, changed or removed: the plane's data is in the etcd that it was made with; make another KarmadaDeployment";
-const MEMBERS_RULE: &str =
-    "(has(self.local) ? self.local.replicas : 1) == (has(oldSelf.local) ? oldSelf.local.replicas : 1)";
-const MEMBERS_MESSAGE: &str = "etcd.local.replicas cannot be changed yet: members are neither added nor removed";
 const STORAGE_RULE: &str = "(has(self.local) ? self.local.storage.size : '8Gi') == (has(oldSelf.local) ? oldSelf.local.storage.size : '8Gi') && (has(self.local) && has(self.local.storage.className) ? self.local.storage.className : '') == (has(oldSelf.local) && has(oldSelf.local.storage.className) ? oldSelf.local.storage.className : '')";
 const STORAGE_MESSAGE: &str =
     "etcd.local.storage cannot be changed: a StatefulSet keeps the volumes that it was made with";
@@ -30,7 +27,6 @@ const STORAGE_MESSAGE: &str =
 #[serde(rename_all = "camelCase")]
 #[x_kube(validation = Rule::new(KIND_RULE).message(KIND_MESSAGE))]
 #[x_kube(validation = Rule::new(SAME_RULE).message(SAME_MESSAGE).field_path(".external"))]
-#[x_kube(validation = Rule::new(MEMBERS_RULE).message(MEMBERS_MESSAGE).field_path(".local"))]
 #[x_kube(validation = Rule::new(STORAGE_RULE).message(STORAGE_MESSAGE).field_path(".local"))]
 pub struct PlaneEtcd {
     /// One that runs on the host cluster. Default, without `external`: one member.
@@ -46,7 +42,8 @@ pub struct PlaneEtcd {
 #[derive(Serialize, Deserialize, Clone, Debug, PartialEq, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct LocalEtcd {
-    /// How many members: 1, 3 or 5. Immutable. Default 1.
+    /// How many members: 1, 3 or 5. A change adds or removes one after the other; the volume of one that is removed is
+    /// deleted. Default 1.
     #[serde(default = "one")]
     #[schemars(range(min = 1, max = 5))]
     #[x_kube(validation = Rule::new("self % 2 == 1").message("etcd.local.replicas must be 1, 3 or 5, since etcd needs a majority"))]

@@ -8,7 +8,18 @@ use crate::configuration::flags::without_owned_in;
 type Owned = (&'static [&'static str], &'static [&'static str]);
 
 pub(super) const ETCD: Owned = (
-    &["auto-tls", "cert-file", "client-cert-auth", "config-file", "data-dir", "key-file", "name", "trusted-ca-file"],
+    &[
+        "auto-tls",
+        "cert-file",
+        "client-cert-auth",
+        "config-file",
+        "data-dir",
+        "enable-grpc-gateway",
+        "key-file",
+        "name",
+        "strict-reconfig-check",
+        "trusted-ca-file",
+    ],
     &["advertise-", "discovery", "force-new-cluster", "initial-", "listen-", "peer-"],
 );
 pub(super) const API_SERVER: Owned = (

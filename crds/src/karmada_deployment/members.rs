@@ -13,8 +13,9 @@ use crate::references::LocalRef;
 /// The most members that `spec.members` names.
 pub const MOST_MEMBERS: usize = 256;
 
-const REACHED_RULE: &str = "has(self.clusterRef) != has(self.kubeConfigSecretName)";
-const REACHED_MESSAGE: &str = "exactly one of clusterRef and kubeConfigSecretName is required: the member's Cluster, or a Secret with its kubeconfig";
+const REACHED_RULE: &str =
+    "(has(self.clusterRef) ? 1 : 0) + (has(self.kubeConfigSecretName) ? 1 : 0) + (has(self.hostRef) ? 1 : 0) == 1";
+const REACHED_MESSAGE: &str = "exactly one of clusterRef, kubeConfigSecretName and hostRef is required: the member's Cluster, a Secret with its kubeconfig, or a Host that has it in a file";
 
 /// A member.
 #[derive(Serialize, Deserialize, Clone, Debug, PartialEq, Eq, KubeSchema)]
@@ -33,6 +34,10 @@ pub struct KarmadaMember {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 253), regex(pattern = r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"))]
     pub kube_config_secret_name: Option<String>,
+    /// A Host that is a control plane of it: its administrator's kubeconfig is read there over SSH, from the file of
+    /// kubeadm, k3s or RKE2. The Host is claimed by nobody, and `unschedulable`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host_ref: Option<LocalRef>,
     /// Its region, for policies that spread over regions. Default: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 63))]

@@ -76,6 +76,9 @@ pub struct KarmadaRestoredFrom {
     /// `hostDNSDomain` of the plane that was backed up, which is in the tokens of its service accounts.
     #[schemars(length(max = 63))]
     pub dns_domain: String,
+    /// How many members of etcd its data is made for. Absent: as many as the spec wants.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub etcd_members: Option<i32>,
     /// What it is at. Absent: it is over.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub step: Option<KarmadaRestoreStep>,

@@ -142,6 +142,9 @@ pub struct KarmadaMemberStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 253))]
     pub kube_config_secret_name: Option<String>,
+    /// The Host that its kubeconfig is read on, where it joined by `hostRef`; until what was read is removed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host_ref: Option<LocalRef>,
     /// True: `autoJoin` made it a member.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub auto_joined: bool,

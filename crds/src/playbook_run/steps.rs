@@ -104,7 +104,7 @@ mod tests {
                 assert!(step.spec().read_only, "{intent:?} {step}");
             }
         }
-        let message = "steps: step reset is not allowed in a run of intent Probe; allowed are: probe-host, probe-etcd, probe-certificates, probe-karmada";
+        let message = "steps: step reset is not allowed in a run of intent Probe; allowed are: probe-host, probe-etcd, probe-certificates, probe-karmada, read-kubeconfig";
         let refused = check_steps(Intent::Probe, &[Step::ProbeHost, Step::Reset]).unwrap_err();
         assert_eq!(refused.to_string(), message);
         let said = said(Intent::Probe, &[Step::ProbeHost, Step::Reset]);

@@ -91,7 +91,10 @@ mod tests {
         let steps = [Step::Prepare, Step::ContainerRuntime];
         let refused = check_steps_of_kind(ClusterKind::KarmadaDeployment, &steps).unwrap_err().to_string();
         let words = "step container-runtime has nothing to do on machines of a KarmadaDeployment; those that have are: bootstrap-os, preflight, prepare, etcd, load-balancer,";
-        assert!(refused.contains(words) && refused.ends_with("probe-karmada, custom-<name>"), "{refused}");
+        assert!(
+            refused.contains(words) && refused.ends_with("probe-karmada, read-kubeconfig, custom-<name>"),
+            "{refused}"
+        );
         assert!(!refused.contains("kubelet"), "{refused}");
     }
 

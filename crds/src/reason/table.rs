@@ -550,6 +550,9 @@ reasons! {
     EtcdRestoreUnclear Warning []
         "Data that is neither that from before a restore nor the restored one is in etcd's directory."
         "Look what it is, and move it away; the message names the directories.";
+    EtcdScalingBlocked Warning [READY UP_TO_DATE]
+        "Members of a Karmada control plane's etcd are to be added or removed, and that does not go on."
+        "Do what the message says; the members that there are go on meanwhile.";
     EtcdSplit Warning []
         "Members of etcd are of different clusters."
         "Wipe the one that does not belong; the message names them.";
@@ -613,6 +616,9 @@ reasons! {
     Held Progressing [PAUSED]
         "The cluster is paused, and its run waits between two steps."
         "Set `spec.paused: false` to go on.";
+    HostClaimed Warning [MEMBERS_READY]
+        "The Host of a member's `hostRef` is a machine of a cluster that was built here."
+        "Name that cluster in the member's `clusterRef`, or a Host that nobody has claimed.";
     HostForbidden Warning [API_SERVER_READY COMPONENTS_READY DELETING ETCD_READY READY UP_TO_DATE]
         "The host of a Karmada control plane does not let the operator use the plane's namespace, or it is not there."
         "On the metadata cluster, name the namespace in `karmada.hostNamespaces` of the chart, or run the command of the message; on another host, give the user of its Cluster's kubeconfig the rights of the ClusterRole `clusterwright-karmada-host`.";
@@ -622,7 +628,7 @@ reasons! {
     HostKeyUnknown Warning [COMPLETE FAILED HOST_KEY_VERIFIED READY]
         "No key of the Host is pinned."
         "Wait for its probe, or give `Host.spec.ssh.hostKeys`.";
-    HostNotFound Warning [HEALTHY HOST_CLAIMED READY]
+    HostNotFound Warning [HEALTHY HOST_CLAIMED MEMBERS_READY READY]
         "There is no such Host in the namespace."
         "Make it, or correct the name.";
     HostNotHeld Warning [FAILED]
@@ -640,6 +646,9 @@ reasons! {
     HostReleased Normal [DELETING]
         "The Host is given back to the pool."
         "";
+    HostSchedulable Warning [MEMBERS_READY]
+        "The Host of a member's `hostRef` may be claimed for a cluster, and its machine made anew."
+        "Set `Host.spec.unschedulable` with the command of the message.";
     HostTaken Warning [HOST_CLAIMED READY]
         "Another Machine has the Host that this one names."
         "Delete one of the two.";
@@ -772,7 +781,13 @@ reasons! {
     KubeconfigMissing Warning []
         "The machine holds no kubeconfig of a cluster, or the cluster no configuration of kubeadm's."
         "See the message.";
-    KubeconfigRejected Warning [CERTIFICATES_VALID CONTROL_PLANE_HEALTHY NODES_HEALTHY REACHABLE READY]
+    KubeconfigNotFound Warning []
+        "The machine has no administrator's kubeconfig where kubeadm, k3s and RKE2 put it."
+        "Name a Host that is a control plane of the cluster, or put its kubeconfig into a Secret (`kubeConfigSecretName`).";
+    KubeconfigNotRead Warning [FAILED]
+        "The kubeconfig of a machine was read, or was to be, and did not come into its Secret."
+        "See the message; it is read again by itself.";
+    KubeconfigRejected Warning [CERTIFICATES_VALID CONTROL_PLANE_HEALTHY MEMBERS_READY NODES_HEALTHY REACHABLE READY]
         "The kubeconfig of the Secret cannot be used."
         "Correct the Secret; the message says why.";
     KubeletNotHealthy Warning []
@@ -1240,6 +1255,9 @@ reasons! {
     QuotaExceeded Warning [COMPLETE]
         "A ResourceQuota refuses the executor's Pod."
         "Raise the quota, or wait.";
+    ReadingKubeconfig Progressing [MEMBERS_READY]
+        "The kubeconfig of a member is being read on its Host."
+        "";
     Rebooting Progressing [REMEDIATION]
         "The machine is rebooted."
         "";
@@ -1404,6 +1422,9 @@ reasons! {
         "Make a new machine-id before a cluster uses both.";
     ScalingDown Progressing [CONTROL_PLANE_READY ETCD_READY READY WORKERS_READY]
         "Machines are being removed."
+        "";
+    ScalingEtcd Progressing [READY UP_TO_DATE]
+        "Members of a Karmada control plane's etcd are being added or removed, one after the other."
         "";
     ScalingUp Progressing [CONTROL_PLANE_READY ETCD_READY READY WORKERS_READY]
         "Machines are being added."

@@ -49,6 +49,7 @@ impl Step {
             | Step::ProbeHost
             | Step::ProbeEtcd
             | Step::ProbeCertificates
+            | Step::ReadKubeconfig
             | Step::Custom(_) => &[ClusterDeployment, KarmadaDeployment],
             Step::KarmadaPrograms | Step::KarmadaBalancer | Step::KarmadaService | Step::ProbeKarmada => {
                 &[KarmadaDeployment]
@@ -153,6 +154,8 @@ impl Step {
             }
             Step::Reboot => StepSpec { intents: &[Repair, Custom], always_played: true, disruptive: true, ..CHANGES },
             Step::ProbeHost | Step::ProbeEtcd | Step::ProbeCertificates | Step::ProbeKarmada => LOOKS,
+            // What it reads is nobody's but the operator's: only the run that it makes for that has it.
+            Step::ReadKubeconfig => StepSpec { intents: &[Probe], ..LOOKS },
             Step::RenewCertificates => StepSpec { intents: &[Renew], ..CHANGES },
             // Each member stands still for a while: only a planner knows that all others are well.
             Step::DefragmentEtcd => StepSpec { intents: &[Maintain], always_played: true, ..CHANGES },

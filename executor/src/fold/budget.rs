@@ -19,6 +19,9 @@ pub(super) fn fit(mut hosts: Vec<HostResult>) -> Vec<HostResult> {
             for message in host.parts.iter_mut().filter_map(|part| part.message.as_mut()) {
                 *message = cut(message, 160);
             }
+            for why in host.parts.iter_mut().flat_map(|part| part.members.values_mut()) {
+                *why = cut(why, 40);
+            }
             host.differences.iter_mut().for_each(|difference| difference.message = cut(&difference.message, 160));
         },
         |host| {

@@ -11,6 +11,8 @@ use crate::sanitize::clean;
 
 /// Services that are reported.
 const LIMIT: usize = 16;
+/// Members whose estimators are reported.
+const MEMBERS_LIMIT: usize = 256;
 
 /// Those with a name, each once.
 pub(super) fn parts(report: &Value) -> Vec<PartSeen> {
@@ -46,5 +48,13 @@ fn part(value: &Value) -> Option<PartSeen> {
         digest: field(value, "digest", 64).filter(|digest| is_legal(digest)),
         healthy: value.get("healthy").and_then(Value::as_bool).unwrap_or_default(),
         message: field(value, "message", 256),
+        members: members(value),
     })
+}
+
+/// Why estimators do not work, by the names of their members.
+fn members(value: &Value) -> BTreeMap<String, String> {
+    let told = value.get("members").and_then(Value::as_object).into_iter().flatten();
+    let told = told.filter_map(|(member, why)| Some((clean(member, 63), clean(why.as_str()?, 128))));
+    told.filter(|(member, _)| !member.is_empty()).take(MEMBERS_LIMIT).collect()
 }

@@ -561,6 +561,14 @@ fn services_of_a_karmada_control_plane_are_kept_within_limits_each_once() {
     assert_eq!(host.parts[1].message.as_ref().map(|message| message.chars().count()), Some(256));
     let many: Vec<_> = (0..40).map(|n| json!({"name": format!("p{n}"), "healthy": true})).collect();
     assert_eq!(report(json!({"kind": "karmada", "parts": many})).parts.len(), 16);
+    let why = "ref\u{1b}used ".repeat(40);
+    let members: serde_json::Map<_, _> = (0..300).map(|n| (format!("m{n:03}"), json!(why))).collect();
+    let told =
+        json!([{"name": "estimators", "healthy": true, "members": members}, {"name": "webhook", "members": [1]}]);
+    let host = report(json!({"kind": "karmada", "parts": told}));
+    assert_eq!((host.parts[0].members.len(), host.parts[1].members.len()), (256, 0));
+    assert_eq!(host.parts[0].members["m007"].chars().count(), 128);
+    assert!(host.parts[0].members["m007"].starts_with("refused "), "{:?}", host.parts[0].members["m007"]);
     let host = report(json!({"kind": "brought", "parts": {
         "scheduler": "1.18.2-0123abcd", "web\u{7}hook": "absent", "search": "a b", "descheduler": "-a", "etcd": 7, "": "a",
     }}));

@@ -330,7 +330,7 @@ mod tests {
         };
         assert_eq!(
             refusal("Probe", "reset"),
-            "steps: step reset is not allowed in a run of intent Probe; allowed are: probe-host, probe-etcd, probe-certificates, probe-karmada"
+            "steps: step reset is not allowed in a run of intent Probe; allowed are: probe-host, probe-etcd, probe-certificates, probe-karmada, read-kubeconfig"
         );
         refusal("Probe", "prepare");
         refusal("Custom", "reset");

@@ -10,6 +10,7 @@ use crate::inputs::InputsError;
 use crate::inventory_check::Difference;
 use crate::outcome;
 use crate::playbooks::PlaybookMissing;
+use crate::read_kubeconfigs::NotKept;
 use crate::workdir::WorkdirError;
 
 /// Why a run did not start to play.
@@ -44,6 +45,9 @@ pub enum RunError {
         #[source]
         source: io::Error,
     },
+    /// What was read is nowhere.
+    #[error("the kubeconfigs that were read are not kept")]
+    NotKept(#[from] NotKept),
     /// Something of the system.
     #[error("failed to {action}")]
     System {
@@ -61,6 +65,7 @@ impl RunError {
             RunError::Inputs(error) => error.reason(),
             RunError::Inventory(_) => Reason::InventoryMismatch,
             RunError::NotLocked { .. } => Reason::NotLocked,
+            RunError::NotKept(_) => Reason::KubeconfigNotRead,
             RunError::Playbooks(_) => Reason::PlaybookMissing,
             RunError::Workdir(_) | RunError::Guard { .. } | RunError::System { .. } => Reason::Internal,
         }
@@ -68,10 +73,15 @@ impl RunError {
 
     pub fn exit_code(&self) -> u8 {
         match self {
-            RunError::Inputs(_) | RunError::Inventory(_) | RunError::NotLocked { .. } => outcome::INPUTS_REFUSED,
-            RunError::Workdir(_) | RunError::Playbooks(_) | RunError::Guard { .. } | RunError::System { .. } => {
-                outcome::INTERNAL
-            }
+            RunError::Inputs(_)
+            | RunError::Inventory(_)
+            | RunError::NotLocked { .. }
+            | RunError::NotKept(NotKept::NoSecret) => outcome::INPUTS_REFUSED,
+            RunError::Workdir(_)
+            | RunError::Playbooks(_)
+            | RunError::Guard { .. }
+            | RunError::NotKept(_)
+            | RunError::System { .. } => outcome::INTERNAL,
         }
     }
 

@@ -126,6 +126,31 @@ def several_services_of_a_run_are_brought_in_their_order_and_a_failure_keeps_tho
     systemd_standin.verbs()
 
 
+def estimators_of_members_come_by_the_same_step_and_a_run_of_others_leaves_them_alone() -> None:
+    unit, directory = "clusterwright-karmada-estimator-m1.service", "/etc/karmada/pki/estimator-m1"
+    write("/data/secrets/karmada-estimator.m1.kubeconfig", "well")
+    write("/data/secrets/karmada-estimator.m1.estimator.key", KEY)
+    one = {
+        "name": "estimator-m1", "unit": unit, "program": PROGRAM, "digest": "1.18.2-m", "directory": directory,
+        "exec_start": f'{PROGRAM} /opt/standin.py "--port=21007" "--file={directory}/kubeconfig"',
+        "files": {name: f"karmada-estimator.m1.{name}" for name in ("kubeconfig", "estimator.key")},
+    }  # fmt: skip
+    wanted = {"karmada_estimators": {"digest": "1.18.2-x", "services": [one]}}
+    results = brought("karmada-service", "probe/karmada-service", **wanted)
+    assert results["Run the services"]["finding"] == {"kind": "brought", "parts": {"estimators": "1.18.2-x"}}, results
+    assert f"start {unit}" in systemd_standin.verbs() and pathlib.Path(f"{directory}/estimator.key").read_text(encoding="utf-8") == KEY
+    asked = {"name": "m1", "unit": unit, "health": {"url": "http://127.0.0.1:21007/healthz", "opens": 21007}}
+    told = brought("probe-karmada", karmada_estimators={"services": [asked]})["Ask the services how they are"]["finding"]
+    assert told["parts"] == [{"name": "estimators", "digest": "1.18.2-x", "healthy": True, "members": {}}], told
+    brought("karmada-service", host=service("1.18.2-a"))
+    assert karmada.estimators() == [unit]
+    code, said, _results = play("probe/karmada-service", karmada_estimators={"digest": "1.18.2-y", "services": [one]})
+    assert code != 0, said
+    results = brought("karmada-service", "probe/karmada-service", karmada_estimators={"digest": "", "services": []})
+    assert results["Run the services"]["finding"]["parts"] == {"estimators": "absent"} and karmada.estimators() == []
+    systemd_standin.verbs()
+
+
 def its_services_are_restarted_when_somebody_asks_for_it() -> None:
     results = brought("restart-services", "probe/restart-services", host=service("1.18.2-a"))
     assert systemd_standin.verbs() == [f"restart {UNIT}"], results
@@ -204,6 +229,7 @@ write("/data/secrets/karmada.k1.scheduler.tls.key", KEY)
 systemd_standin.install()
 the_programs_and_a_service_are_brought_and_their_probes_say_what_is_done()
 several_services_of_a_run_are_brought_in_their_order_and_a_failure_keeps_those_ahead_of_it()
+estimators_of_members_come_by_the_same_step_and_a_run_of_others_leaves_them_alone()
 its_services_are_restarted_when_somebody_asks_for_it()
 one_that_does_not_get_well_fails_with_the_end_of_its_journal()
 a_service_is_stopped_and_removed_without_the_rest_of_its_variables()

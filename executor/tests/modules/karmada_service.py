@@ -8,6 +8,7 @@ import shutil
 import stat
 import subprocess
 import sys
+import time
 
 from machine_world import enter, play, write
 
@@ -174,6 +175,62 @@ def several_come_in_their_order_up_to_the_first_that_does_not_work() -> None:
     systemd_standin.verbs()
 
 
+def estimators_of_members_come_together_and_none_is_touched_that_has_not_changed() -> None:
+    def estimator(member: str, port: int, digest: str = "1.18.2-a") -> dict:
+        return service(digest, name=f"estimator-{member}", port=port)
+
+    def bring_them(digest: str, *estimators: dict, check: bool = False, sick: tuple = ()) -> tuple:
+        secrets = {name: "sick" if name.split(".")[0] in sick else "well" for one in estimators for name in one["files"].values()}
+        result, failure = play(
+            karmada_service, check, services=[], secrets={} if check else secrets, timeout_seconds=1, estimators=list(estimators), estimators_digest=digest
+        )
+        return failure or result, systemd_standin.verbs()
+
+    def look(*members: tuple, opens: int = 0) -> dict:
+        health = {name: {"url": f"http://127.0.0.1:{port}/healthz", **({"opens": opens} if opens else {})} for name, port in members}
+        wanted_here = [{"name": name, "unit": f"{karmada.ESTIMATOR_UNIT}{name}.service", "health": health[name]} for name, _port in members]
+        result, failure = play(karmada_info, parts=[], estimators=wanted_here)
+        assert failure is None, failure
+        return result["clusterwright"]["parts"][0]
+
+    units = {member: f"{karmada.ESTIMATOR_UNIT}{member}.service" for member in "abc"}
+    first, second = estimator("a", 21001), estimator("b", 21002)
+    result, told = bring_them("1.18.2-x", first, second, sick=("estimator-b",))
+    assert result["clusterwright"] == {"kind": "brought", "parts": {"estimators": "1.18.2-x"}}, result
+    assert [verb for verb in told if verb.startswith("start")] == [f"start {units['a']}", f"start {units['b']}"], "the sick one is not waited for"
+    for _attempt in range(50):
+        seen_now = look(("a", 21001), ("b", 21002))
+        if list(seen_now["members"]) == ["b"] and "no good file" in seen_now["members"]["b"]:
+            break
+        time.sleep(0.1)
+    assert seen_now["members"] == {"b": "the stand-in was given no good file"} and seen_now["healthy"], seen_now
+    assert seen_now["digest"] == "1.18.2-x" and look(("a", 21001), ("b", 21002), opens=21001)["members"].keys() == {"b"}
+    assert "does not listen at port 21009" in look(("a", 21001), opens=21009)["members"]["a"]
+    result, told = bring_them("1.18.2-x", first, second, sick=("estimator-b",))
+    assert (result["changed"], told) == (False, [])
+    result, told = bring_them("1.18.2-x", first, second, check=True)
+    assert (result["changed"], told) == (False, []), result
+    # Another member has the port of one that goes: that one ends first. What has not changed goes on.
+    pid = systemd_standin.known(units["a"])["pid"]
+    third = estimator("c", 21002)
+    result, told = bring_them("1.18.2-y", first, third, check=True)
+    assert result["changed"] and told == [] and units["b"] in result["msg"] and units["c"] in result["msg"], result
+    result, told = bring_them("1.18.2-y", first, third)
+    assert told.index(f"disable --now {units['b']}") < told.index(f"start {units['c']}"), told
+    assert systemd_standin.known(units["a"])["pid"] == pid and not any(units["a"] in verb for verb in told), told
+    assert not os.path.exists("/etc/karmada/pki/estimator-b") and karmada.estimators() == [units["a"], units["c"]]
+    assert look(("a", 21001), ("b", 21002), ("c", 21002))["digest"] == "incomplete", "it was brought others"
+    # A run of other parts leaves them alone.
+    result, failure = play(karmada_service, services=[], secrets={}, timeout_seconds=1)
+    assert failure is None and result["clusterwright"]["parts"] == {} and len(karmada.estimators()) == 2
+    failure, told = bring_them("1.18.2-z", service("1.18.2-a"))
+    assert failure.reason == "InvalidVariables" and UNIT in failure.message and told == []
+    result, told = bring_them("")
+    assert result["clusterwright"]["parts"] == {"estimators": "absent"} and karmada.estimators() == [] and not os.path.exists(karmada.ESTIMATORS)
+    assert bring_them("") == (result | {"changed": False, "files_changed": [], "msg": "nothing to do"}, [])
+    assert look()["digest"] == ""
+
+
 def what_would_be_written_elsewhere_or_start_something_else_is_refused() -> None:
     for options, part in (
         ({"unit": "sshd.service"}, "sshd.service"),
@@ -279,6 +336,7 @@ systemds_own_program_finds_nothing_wrong_in_the_unit()
 another_digest_or_other_files_restart_it_and_files_that_are_not_wanted_go()
 one_that_is_not_well_fails_with_what_it_says_and_the_end_of_its_journal()
 several_come_in_their_order_up_to_the_first_that_does_not_work()
+estimators_of_members_come_together_and_none_is_touched_that_has_not_changed()
 what_would_be_written_elsewhere_or_start_something_else_is_refused()
 a_restart_and_a_reboot_wait_until_the_services_that_are_to_run_are_well()
 its_certificate_is_believed_by_its_authority_alone_where_one_is_given()

@@ -1,4 +1,4 @@
-//! An API server that takes every patch of a run's status and keeps what it was sent.
+//! An API server that takes every patch, of a run's status or of a Secret, and keeps what it was sent.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -10,22 +10,25 @@ use serde_json::json;
 /// Listens on a port of its own for as long as the test lasts.
 pub struct Server {
     port: u16,
-    bodies: Arc<Mutex<Vec<Vec<u8>>>>,
+    requests: Arc<Mutex<Vec<Request>>>,
 }
+
+/// Its first line, and its body.
+type Request = (String, Vec<u8>);
 
 impl Server {
     pub fn start() -> Self {
         let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
         let port = listener.local_addr().unwrap().port();
-        let bodies = Arc::default();
-        let kept = Arc::clone(&bodies);
+        let requests = Arc::default();
+        let kept = Arc::clone(&requests);
         thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 let kept = Arc::clone(&kept);
                 thread::spawn(move || serve(&stream, &kept));
             }
         });
-        Self { port, bodies }
+        Self { port, requests }
     }
 
     pub fn kubeconfig(&self) -> String {
@@ -37,18 +40,26 @@ impl Server {
 
     /// The bodies of all requests so far.
     pub fn bodies(&self) -> Vec<Vec<u8>> {
-        self.bodies.lock().unwrap().clone()
+        self.requests.lock().unwrap().iter().map(|(_, body)| body.clone()).collect()
+    }
+
+    /// All requests so far.
+    pub fn requests(&self) -> Vec<Request> {
+        self.requests.lock().unwrap().clone()
     }
 }
 
-fn serve(stream: &TcpStream, kept: &Mutex<Vec<Vec<u8>>>) {
+fn serve(stream: &TcpStream, kept: &Mutex<Vec<Request>>) {
     let mut reader = BufReader::new(stream);
     loop {
-        let (mut length, mut line) = (0, String::new());
+        let (mut length, mut line, mut first) = (0, String::new(), String::new());
         loop {
             line.clear();
             if reader.read_line(&mut line).unwrap_or(0) == 0 {
                 return;
+            }
+            if first.is_empty() {
+                first = line.trim().to_owned();
             }
             if let Some(value) = line.to_ascii_lowercase().strip_prefix("content-length:") {
                 length = value.trim().parse().unwrap();
@@ -59,10 +70,11 @@ fn serve(stream: &TcpStream, kept: &Mutex<Vec<Vec<u8>>>) {
         }
         let mut body = vec![0; length];
         reader.read_exact(&mut body).unwrap();
-        kept.lock().unwrap().push(body);
-        let answer = json!({"apiVersion": "clusterwright.dev/v1alpha1", "kind": "PlaybookRun", "metadata": {"name": "r", "namespace": "n"},
+        kept.lock().unwrap().push((first.clone(), body));
+        let run = json!({"apiVersion": "clusterwright.dev/v1alpha1", "kind": "PlaybookRun", "metadata": {"name": "r", "namespace": "n"},
             "spec": {"intent": "Probe", "steps": ["probe-host"], "hosts": ["key"]}});
-        let text = answer.to_string();
+        let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "r", "namespace": "n"}});
+        let text = if first.contains("/secrets/") { secret } else { run }.to_string();
         let head =
             format!("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n", text.len());
         let mut stream = stream;

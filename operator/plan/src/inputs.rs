@@ -109,7 +109,7 @@ pub fn build(observed: &InputsObserved<'_>) -> Result<RunInputs, InputsProblem> 
     let machines = if fences { BTreeMap::new() } else { machines(run, formed)? };
     holders::check(run, &machines, observed.hosts)?;
     resets::check(run, &machines)?;
-    let first_key = first_key(run.spec.intent);
+    let first_key = first_key(run);
     let mut hosts = BTreeMap::new();
     for name in &run.spec.hosts {
         let host = observed.hosts.get(name).ok_or_else(|| {
@@ -170,9 +170,10 @@ fn machines<'a>(
     }
 }
 
-/// What only looks may meet a machine for the first time; what changes it may not.
-fn first_key(intent: Intent) -> FirstKey {
-    match intent.spec().effect {
+/// What only looks may meet a machine for the first time; what changes it, or believes what it reads there, may not.
+fn first_key(run: &PlaybookRun) -> FirstKey {
+    match run.spec.intent.spec().effect {
+        Effect::Looks if run.spec.steps.contains(&Step::ReadKubeconfig) => FirstKey::Refused,
         Effect::Looks => FirstKey::Believed,
         Effect::Provisions
         | Effect::Removes

@@ -7,11 +7,14 @@ mod action;
 pub(crate) mod backup_source;
 mod component;
 mod contact;
+mod contents;
 mod deletion;
 mod endpoint;
 mod estimators;
+pub mod etcd;
 mod files;
 mod formed_cluster;
+mod given_estimator;
 mod host_seen;
 mod leaves;
 pub mod machines;
@@ -19,6 +22,7 @@ mod material;
 pub mod members;
 pub mod names;
 mod observed;
+mod of_members;
 mod own_cluster;
 pub mod pki;
 mod place;
@@ -48,14 +52,17 @@ use crate::{Next, Plan};
 pub use action::{Action, Planned};
 pub use component::Component;
 pub use contact::{Contact, Forbidden};
+pub use contents::Files;
 pub use deletion::members_are_seen;
 pub use endpoint::endpoint;
+pub use etcd::{EtcdAct, EtcdMember, EtcdSeen, EtcdWorkload, Membership};
+pub use given_estimator::GivenEstimator;
 pub use host_seen::HostSeen;
 pub use leaves::LeafWanted;
 use machines::Machines;
 pub(crate) use machines::endpoint_claim::claim as plane_endpoint_claim;
 pub use machines::seats;
-pub use material::{Files, Material, RestoreMaterial, Source, sources};
+pub use material::{Material, RestoreMaterial, Source, sources};
 pub use observed::{HostFacts, Observed, PlaneSeen, Propagated};
 pub use own_cluster::is_cluster_of;
 pub use place::{Hold, Manifest, Place, Stage, Wanted};
@@ -132,6 +139,8 @@ fn keep(observed: &Observed<'_>) -> Planned {
     let of_machines = machines.as_ref().map(|machines| machines.reports(&reports)).unwrap_or_default();
     reports.extend(of_machines);
     reports.sort_by_key(|report| report.stage);
+    let scaling = etcd::scaling(observed);
+    scaling.iter().for_each(|scaling| scaling.add_to(&mut reports));
     let restore = restored(observed, &wanted, &reports);
     let mut work = work(observed, (&wanted, &reports), problem, machines.as_ref(), restore.as_ref());
     if object.spec.paused && !work.actions.is_empty() {
@@ -176,10 +185,12 @@ fn keep(observed: &Observed<'_>) -> Planned {
         machines: machines.as_ref(),
     };
     let status = status::status(observed, &found);
-    let is_at_rest = status::plane_works(&status) && !has_work;
+    let (scales, acts) = (scaling.is_some(), scaling.is_some_and(|scaling| !scaling.actions.is_empty()));
+    let is_at_rest = status::plane_works(&status) && !has_work && !scales;
     let next = Next::after_seconds(match upgrade {
         Some((outcome, _)) if outcome.has_moved => 1,
         _ if restore.as_ref().is_some_and(|restore| restore.has_moved) || rotating.action.is_some() => 1,
+        _ if acts && !object.spec.paused => 1,
         Some((_, upgrade)) if !upgrade.has_begun() => BEGIN_SECONDS,
         None if is_at_rest => RESYNC_SECONDS,
         _ => LOOK_AGAIN_SECONDS,

@@ -11,6 +11,7 @@ mod permission;
 pub(crate) mod pod;
 mod preparing;
 mod progress;
+mod receiver;
 mod releasing;
 mod status;
 mod trouble;

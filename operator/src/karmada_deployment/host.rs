@@ -8,7 +8,9 @@ use kube::Api;
 use kube::api::PostParams;
 use plan::karmada_deployment::names::{api_server_service, selector};
 use plan::karmada_deployment::removal::{WORKLOADS, kinds_of_host};
-use plan::karmada_deployment::{Contact, Forbidden, HostFacts, HostSeen, Place, Wanted, running_versions};
+use plan::karmada_deployment::{
+    Contact, EtcdSeen, EtcdWorkload, Forbidden, HostFacts, HostSeen, Place, Wanted, running_versions,
+};
 
 use super::inventory::{Inventory, there};
 use crate::context::Context;
@@ -47,7 +49,9 @@ pub(super) async fn facts(
         Err(failure) => return Err(contact(objects, failure).await),
     };
     let workloads = inventory.listed(&WORKLOADS).await.map_err(Contact::Lost)?;
-    Ok(HostFacts { service, versions: running_versions(object, &workloads), ..HostFacts::default() })
+    let versions = running_versions(object, &workloads);
+    let etcd = EtcdSeen { workload: EtcdWorkload::find(object, &workloads), ..EtcdSeen::default() };
+    Ok(HostFacts { service, versions, etcd, ..HostFacts::default() })
 }
 
 /// Looks at all that is wanted there, and at all that was made there.

@@ -9,6 +9,8 @@ use k8s_openapi::api::core::v1::Secret;
 use plan::karmada_deployment::pki::TABLE;
 use plan::karmada_deployment::{Files, HostFacts, Material, leaves, sources};
 
+use super::contents::files;
+use super::given_estimators;
 use super::pki_owner::{pki_owner, row};
 use crate::context::Context;
 use crate::error::{Error, ResultExt};
@@ -45,6 +47,7 @@ pub(super) async fn read(
     let own = pki::own::read(ctx, &owner).await?;
     let mut material = Material {
         secrets: of_people(ctx, object).await?,
+        estimators: given_estimators::read(ctx, object, &facts.seats).await?,
         authorities: kept.as_ref().map(|keys| pki::rotation::known(keys, pki.as_ref())).unwrap_or_default(),
         own_authorities: own.map(|own| own.and_then(|own| pki::own::seen(&own, TABLE, kept.as_ref()))),
         ..Material::default()
@@ -91,9 +94,4 @@ fn keys(pki: &Pki) -> Result<Files, pki::PkiError> {
     keys.remove(ENCRYPTION);
     keys.insert("encryption.yaml".to_owned(), pki.encryption_configuration()?.into_bytes());
     Ok(Files(keys))
-}
-
-/// The entries of a Secret.
-pub(super) fn files(data: Data) -> Files {
-    Files(data.into_iter().map(|(name, content)| (name, content.0)).collect())
 }

@@ -5,6 +5,7 @@ mod asked;
 mod certificates;
 mod execute;
 mod facts;
+mod host_access;
 mod identity;
 mod in_plane;
 mod look;
@@ -12,6 +13,7 @@ mod neighbours;
 pub(super) mod news;
 mod observed;
 mod reach;
+mod refusal;
 pub(super) mod silences;
 
 use crds::{KarmadaDeployment, ObjectExt};

@@ -27,6 +27,15 @@ pub(super) fn concerned(ctx: &Context, namespace: &str, cluster: &str) -> Vec<Ob
     controller::references(&ctx.cache.karmada_deployments.list(namespace, is_concerned))
 }
 
+/// Those with a member whose kubeconfig is read on this Host.
+pub(super) fn reading_on(ctx: &Context, namespace: &str, host: &str) -> Vec<ObjectRef<KarmadaDeployment>> {
+    let reads = |object: &KarmadaDeployment| {
+        let is_it = |reference: &Option<LocalRef>| reference.as_ref().is_some_and(|reference| reference.name == host);
+        object.spec.members.iter().any(|member| is_it(&member.host_ref))
+    };
+    controller::references(&ctx.cache.karmada_deployments.list(namespace, reads))
+}
+
 /// Whether a cluster that has begun to join, and not joined, is being deleted, and the caches do not show it yet.
 pub(super) async fn joins_while_it_goes(ctx: &Context, object: &KarmadaDeployment) -> Result<bool, Error> {
     let members = object.status.as_ref().map(|status| status.members.as_slice()).unwrap_or_default();

@@ -10,6 +10,7 @@ use plan::cluster::components::LeaseSeen;
 use plan::karmada_deployment::Component;
 
 use super::clients::{Clients, User};
+use super::etcd::Reach;
 use super::inventory::kept::Inventories;
 use super::members::silences::Silences;
 use crate::error::Error;
@@ -27,6 +28,7 @@ pub(crate) struct Planes {
     pub(super) silences: Silences,
     pub(super) inventories: Inventories,
     leases: Arc<Mutex<HashMap<String, Leases>>>,
+    reaches: Arc<Mutex<HashMap<String, Reach>>>,
 }
 
 impl Planes {
@@ -45,6 +47,11 @@ impl Planes {
         self.leases.lock().insert(uid.to_owned(), leases);
     }
 
+    /// How the Pods of its etcd are reached.
+    pub(super) fn reach(&self, uid: &str) -> Reach {
+        self.reaches.lock().get(uid).cloned().unwrap_or_default()
+    }
+
     /// The KarmadaDeployment goes.
     pub(super) fn forget(&self, uid: &str) {
         self.clients.retain(uid, |_| false);
@@ -57,6 +64,12 @@ impl Planes {
     #[cfg(test)]
     pub(crate) fn put(&self, uid: &str, client: Client) {
         self.clients.put(Server::Plane(uid.to_owned()), User::Operator, client);
+    }
+
+    /// Who answers in place of the Pods of a plane's etcd.
+    #[cfg(test)]
+    pub(crate) fn put_etcd(&self, uid: &str, router: axum::Router) {
+        self.reaches.lock().insert(uid.to_owned(), Reach::StandIn(router));
     }
 
     /// A client of a member, whatever its kubeconfig and Karmada's token say.

@@ -2,7 +2,9 @@
 //! where one of them does not answer; and deleted again.
 
 mod estimators;
+mod etcd;
 mod faults;
+mod hosts;
 mod machines;
 mod members;
 mod restore;

@@ -7,10 +7,11 @@ use crds::{
     PlaybookRun,
 };
 use futures::{StreamExt, stream};
+use kube::Resource;
 use kube::runtime::Controller;
 
 use super::members::news::ReadinessNews;
-use super::neighbours::{concerned, joined_by_labels, rivals};
+use super::neighbours::{concerned, joined_by_labels, reading_on, rivals};
 use crate::cluster_addon::news::News;
 use crate::context::Context;
 use crate::controller::beside;
@@ -26,7 +27,7 @@ pub(super) fn on_changes(
     let contact = ctx.remote.changes().filter(|change| std::future::ready(change.node.is_none()));
     let contact = contact
         .flat_map(move |change| stream::iter(concerned(&of_change, &change.cluster.namespace, &change.cluster.name)));
-    on_machines(ctx, on_neighbours(ctx, controller))
+    on_hosts(ctx, on_machines(ctx, on_neighbours(ctx, controller)))
         .watches_shared_stream(ctx.cache.clusters.changes(), move |cluster: Arc<Cluster>| {
             let (namespace, name) = (cluster.namespace().to_owned(), cluster.name().to_owned());
             let is_there = of_cluster.cache.clusters.get(&namespace, &name).is_some();
@@ -40,6 +41,19 @@ pub(super) fn on_changes(
         })
         .reconcile_on(contact)
         .reconcile_on(ctx.following.changes())
+}
+
+/// The Hosts on which kubeconfigs of members are read, and the runs that read them.
+fn on_hosts(ctx: &Arc<Context>, controller: Controller<KarmadaDeployment>) -> Controller<KarmadaDeployment> {
+    let readers = ctx.clone();
+    controller
+        .watches_shared_stream(ctx.cache.hosts.changes(), move |host: Arc<Host>| {
+            reading_on(&readers, host.namespace(), host.name())
+        })
+        .watches_shared_stream(ctx.cache.runs.changes(), |run: Arc<PlaybookRun>| {
+            let owner = run.metadata.owner_references.iter().flatten().find(|owner| owner.controller == Some(true));
+            Some(beside(&*run, owner.filter(|owner| owner.kind == KarmadaDeployment::kind(&()))?.name.as_str()))
+        })
 }
 
 /// What is of its machines, where it is on machines.

@@ -125,15 +125,20 @@ fn check_server(server: &str) -> Result<(), Rejected> {
     if uri.scheme_str() != Some("https") {
         return Err(Rejected("its server is not https".into()));
     }
-    let host = uri.host().unwrap_or_default().trim_matches(['[', ']']);
-    let loopback = match host.parse::<std::net::IpAddr>() {
-        Ok(address) => address.is_loopback() || address.is_unspecified(),
-        Err(_) => host == "localhost" || host.ends_with(".localhost"),
-    };
-    if host.is_empty() || loopback {
+    let host = uri.host().unwrap_or_default();
+    if host.is_empty() || is_local(host) {
         return Err(Rejected(format!(
             "its server {server} is the operator's own Pod: give an address that can be reached from there"
         )));
     }
     Ok(())
+}
+
+/// Whether this host of a URL is whoever asks for it.
+pub(super) fn is_local(host: &str) -> bool {
+    let host = host.trim_matches(['[', ']']);
+    match host.parse::<std::net::IpAddr>() {
+        Ok(address) => address.is_loopback() || address.is_unspecified(),
+        Err(_) => host == "localhost" || host.ends_with(".localhost"),
+    }
 }

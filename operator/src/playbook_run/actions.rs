@@ -22,6 +22,7 @@ pub(super) async fn execute(ctx: &Context, run: &PlaybookRun, action: &Action) -
             secrets::freeze(ctx, run, model, needs).await?;
             execute::create_ours(ctx, &**config_map).await
         }
+        Action::MakeReceiver(secret) => execute::create_ours(ctx, &**secret).await,
         Action::Permit(granted) => permission::permit(ctx, granted).await,
         Action::Start(job) => executor_job::create(ctx, job).await,
         Action::Prolong(job, seconds) => {

@@ -112,6 +112,7 @@ fn typical_length(step: Step) -> Duration {
         | Step::KarmadaBalancer
         | Step::KarmadaService
         | Step::ProbeKarmada
+        | Step::ReadKubeconfig
         | Step::Custom(_) => 500,
     };
     Duration::from_millis(milliseconds)

@@ -4,14 +4,26 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::api::core::v1::Secret;
 use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, ListParams, PostParams};
+use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::core::GroupVersionKind;
-use kube::{Client, ResourceExt};
+use kube::{Client, Config, ResourceExt};
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
 /// What the operator made in a plane.
 pub const OURS: &str = "app.kubernetes.io/managed-by=clusterwright";
+
+/// A client of the plane of a KarmadaDeployment in the namespace `fleet`, with its administrator's kubeconfig.
+pub async fn administrator(client: &Client, name: &str) -> Result<Client> {
+    let secrets: Api<Secret> = Api::namespaced(client.clone(), "fleet");
+    let secret = secrets.get(&format!("{name}-kubeconfig")).await?.data.context("it has no data")?;
+    let text = String::from_utf8(secret.get("kubeconfig").context("no kubeconfig")?.0.clone())?;
+    let options = KubeConfigOptions::default();
+    let config = Config::from_custom_kubeconfig(Kubeconfig::from_yaml(&text)?, &options).await?;
+    Ok(Client::try_from(config)?)
+}
 
 /// An API of objects in the namespace `default`.
 pub fn objects(client: &Client, group: &str, version: &str, kind: &str) -> Api<DynamicObject> {

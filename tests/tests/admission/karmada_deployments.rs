@@ -11,6 +11,7 @@ use super::{Admitted, admitted, check, check_changes, karmada_deployment as plan
 async fn a_plane_that_cannot_be_made_is_refused_by_what_is_wrong() -> Result<()> {
     let member = |name: &str| json!({ "name": name, "syncMode": "push", "clusterRef": { "name": "a" } });
     let nowhere = json!([{ "name": "m1", "syncMode": "push" }]);
+    let by_host = || with(plane("k1"), "spec.members", json!([{ "name": "m1", "syncMode": "pull", "hostRef": { "name": "h" } }]));
     let exposed = || with(plane("k1"), "spec.apiServer", json!({ "serviceType": "NodePort", "loadBalancerApiserverIp": "10.0.0.1" }));
     check(&ApiServer::shared().await?, [
         (3, "no name of a Service", plane("k1"), "metadata.name", json!(["1a", "a.b", "a".repeat(33)]), refused("at most 32")),
@@ -24,6 +25,9 @@ async fn a_plane_that_cannot_be_made_is_refused_by_what_is_wrong() -> Result<()>
         (0, "even", plane("k1"), "spec.etcd.local.replicas", json!([2, 4]), refused("must be 1, 3 or 5")),
         (28, "a flag of ours", plane("k1"), "spec.scheduler.extraArgs.kubeconfig", json!(["x"]), refused_at("spec.scheduler", "extraArgs may not have")),
         (0, "nothing leads to it", plane("k1"), "spec.members", json!([nowhere]), refused_at("spec.members[0]", "exactly one of")),
+        (0, "a Host", by_host(), "spec.members[0].syncMode", json!(["push", "pull"]), Admitted),
+        (0, "a Host and a Cluster", by_host(), "spec.members[0].clusterRef", json!([{ "name": "a" }]), refused_at("spec.members[0]", "exactly one of clusterRef, kubeConfigSecretName and hostRef")),
+        (0, "a Host and a Secret", by_host(), "spec.members[0].kubeConfigSecretName", json!(["b"]), refused_at("spec.members[0]", "exactly one of clusterRef, kubeConfigSecretName and hostRef")),
         (0, "twice", plane("k1"), "spec.members", json!([[member("m1"), member("m1")]]), refused_at("spec.members[1]", "Duplicate")),
         (0, "two", plane("k1"), "spec.members", json!([[member("m1"), member("m2")]]), Admitted),
         (0, "fields of others", plane("k1"), "spec.hostCluster", json!([{}]), refused("unknown field")),
@@ -91,7 +95,8 @@ async fn a_plane_on_machines_has_nothing_of_a_host_cluster() -> Result<()> {
         (0, "a Service", binary(), "spec.apiServer.serviceType", json!(["LoadBalancer"]), refused_at("spec.apiServer", "give binary.endpoint")),
         (0, "a Service's annotations", binary(), "spec.apiServer.serviceAnnotations", json!([{ "a": "b" }]), refused_at("spec.apiServer", "give binary.endpoint")),
         (0, "names in its certificate", binary(), "spec.apiServer.certSANs", json!([["karmada.example.com"]]), Admitted),
-        (0, "estimators", binary(), "spec.estimator", json!([{}]), refused_at("spec", "estimators run as Pods of a host cluster alone")),
+        (0, "estimators", binary(), "spec.estimator", json!([{}]), Admitted),
+        (0, "Pods of estimators", binary(), "spec.estimator.replicas", json!([2]), refused_at("spec", "estimator.replicas: with mode Binary")),
         (0, "what may be left out", binary(), "spec.search", json!([{}]), Admitted),
         (0, "flags", binary(), "spec.scheduler.extraArgs.v", json!(["4"]), Admitted),
         (0, "Pods of one", binary(), "spec.webhook.replicas", json!([2]), refused_at("spec", "webhook.replicas: with mode Binary")),

@@ -90,7 +90,7 @@ async fn runs_are_asked_for_within_limits() -> Result<()> {
 async fn a_run_has_the_steps_of_its_intent_and_no_others() -> Result<()> {
     let server = ApiServer::shared().await?;
     let of = |intent: &str| with(r(), "spec.intent", json!(intent));
-    let wipes = "step reset is not allowed in a run of intent Probe; allowed are: probe-host, probe-etcd, probe-certificates, probe-karmada";
+    let wipes = "step reset is not allowed in a run of intent Probe; allowed are: probe-host, probe-etcd, probe-certificates, probe-karmada, read-kubeconfig";
     check(&server, [
         (0, "a probe that wipes", of("Probe"), "spec.steps", json!([["reset"], ["probe-host", "reset"]]), refused_at("spec", wipes)),
         (0, "a probe that looks", of("Probe"), "spec.steps", json!([["probe-host"], ["probe-etcd"]]), Admitted),
@@ -118,7 +118,7 @@ async fn a_run_has_no_step_that_has_nothing_to_do_on_its_machines() -> Result<()
         (0, "of services", r(), "spec.steps", json!([["karmada-programs"]]), refused_at("spec", "has nothing to do on machines of a ClusterDeployment")),
         (0, "a part by hand", of_plane("Custom"), "spec.steps", json!([["karmada-balancer"]]), refused_at("spec", "is not allowed in a run of intent Custom")),
         (0, "what works", of_plane("Custom"), "spec.steps", json!([["restart-services"], ["reboot"], ["karmada-programs", "probe-karmada"]]), Admitted),
-        (0, "a look", of_plane("Probe"), "spec.steps", json!([["probe-host", "probe-etcd", "probe-certificates", "probe-karmada"]]), Admitted),
+        (0, "a look", of_plane("Probe"), "spec.steps", json!([["probe-host", "probe-etcd", "probe-certificates", "probe-karmada", "read-kubeconfig"]]), Admitted),
     ]).await
 }
 

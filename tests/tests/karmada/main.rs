@@ -2,7 +2,6 @@
 //! hand), and the plane's own, which runs with the certificates, the files and the flags that the operator has made.
 //! Karmada's own programs are not here: what is not proved is that they start, and that anything is propagated.
 
-mod bundle;
 mod clusters;
 mod estimators;
 mod executor;
@@ -23,8 +22,9 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail, ensure};
 use clap::{Args, FromArgMatches};
 use crds::{KarmadaDeployment, conditions};
-use e2e::api_server::{ApiServer, own_address};
+use e2e::api_server::{ApiServer, free_node_port, own_address};
 use e2e::karmada::definitions::stand_ins;
+use e2e::karmada::definitions_bundle;
 use e2e::karmada::works::OURS;
 use e2e::karmada::{FORMER, VERSION};
 use k8s_openapi::api::apps::v1::Deployment;
@@ -64,7 +64,7 @@ impl World {
         let client = server.client();
         server.define(vec![clusters::definition()?]).await?;
         begin(&server).await?;
-        let port = node_port()?;
+        let port = free_node_port()?;
         let network = Network::start(client.clone()).await?;
         let programs = Programs::new(client.clone(), network, port)?;
         let host = Host::start(client.clone(), programs.clone());
@@ -72,7 +72,7 @@ impl World {
             "apiVersion": "clusterwright.dev/v1alpha1", "kind": "KarmadaDeployment", "metadata": {"name": "k1"},
             "spec": {
                 "version": FORMER, "hostNamespace": NAMESPACE,
-                "crds": {"bundle": bundle::serve(vec![(FORMER, stand_ins()), (VERSION, stand_ins())]).await?},
+                "crds": {"bundle": definitions_bundle::serve(vec![(FORMER, stand_ins()), (VERSION, stand_ins())]).await?},
                 "apiServer": {
                     "serviceType": "NodePort", "loadBalancerApiserverIp": own_address()?.to_string(), "nodePort": port,
                 },
@@ -168,14 +168,6 @@ async fn begin(server: &ApiServer) -> Result<()> {
 async fn look(world: &World) -> Result<()> {
     let time = jiff::Timestamp::now().to_string();
     world.patch(json!({"metadata": {"annotations": {"look": time}}})).await
-}
-
-/// A port that Services of nodes may have, and that nobody has here.
-fn node_port() -> Result<u16> {
-    let address = own_address()?;
-    let free = |port: &u16| std::net::TcpListener::bind((address, *port)).is_ok();
-    let start = 30_000 + u16::try_from(std::process::id() % 2_000)?;
-    (start..32_767).find(free).context("no port is free")
 }
 
 #[tokio::test(flavor = "multi_thread")]

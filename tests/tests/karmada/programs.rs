@@ -75,6 +75,8 @@ impl Programs {
             }
             Some(("--listen-metrics-urls", _)) => format!("--listen-metrics-urls=http://127.0.0.1:{metrics}"),
             Some(("--initial-cluster", _)) => format!("--initial-cluster=k1-etcd-0=https://127.0.0.1:{peer}"),
+            // Its Secret says so until it was whole once.
+            Some(("--initial-cluster-state", _)) => "--initial-cluster-state=new".to_owned(),
             _ => argument.replace(DIRECTORY, &files.display().to_string()),
         });
         let arguments: Vec<String> = arguments.chain(["--unsafe-no-fsync=true".to_owned()]).collect();

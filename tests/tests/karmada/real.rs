@@ -2,43 +2,33 @@
 //! server without nodes; the Pods are processes of this machine. `make karmada` runs it where the programs are given.
 
 mod auto_join;
-mod container;
 mod estimators;
 mod failover;
 mod members;
 mod migration;
 mod moved;
-mod node;
-mod services;
 mod snapshot;
-mod status;
 mod story;
 mod upgrade;
-mod volumes;
 
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use crds::{KarmadaDeployment, conditions};
-use e2e::api_server::{ApiServer, own_address};
+use e2e::api_server::{ApiServer, free_node_port, own_address};
+use e2e::karmada::definitions_bundle;
 use e2e::karmada::given::Given;
-use k8s_openapi::api::core::v1::Secret;
+use e2e::karmada::node::{CONTROLLERS, Node};
+use e2e::karmada::works::administrator;
+use kube::Client;
 use kube::api::{Api, Patch, PatchParams, PostParams};
-use kube::config::{KubeConfigOptions, Kubeconfig};
-use kube::{Client, Config};
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
-use crate::{FORMER, NAMESPACE, VERSION, begin, bundle, node_port, rights};
-use node::Node;
+use crate::{FORMER, NAMESPACE, VERSION, begin, rights};
 
 /// Two busy cores start nine programs in less.
 const DEADLINE: Duration = Duration::from_secs(300);
-
-/// What makes Pods of Deployments, and tokens of ServiceAccounts.
-const CONTROLLERS: &str = "deployment-controller,disruption-controller,garbage-collector-controller,namespace-controller,\
-     replicaset-controller,root-ca-certificate-publisher-controller,serviceaccount-controller,\
-     serviceaccount-token-controller,statefulset-controller";
 
 /// The metadata cluster, which is the host, with an operator, and nodes that run what it deploys.
 struct World {
@@ -75,10 +65,10 @@ impl World {
             "apiVersion": "clusterwright.dev/v1alpha1", "kind": "KarmadaDeployment", "metadata": {"name": "k1"},
             "spec": {
                 "version": version, "hostNamespace": NAMESPACE,
-                "crds": {"bundle": bundle::serve(definitions).await?},
+                "crds": {"bundle": definitions_bundle::serve(definitions).await?},
                 "apiServer": {
                     "serviceType": "NodePort", "loadBalancerApiserverIp": own_address()?.to_string(),
-                    "nodePort": node_port()?,
+                    "nodePort": free_node_port()?,
                 },
                 "search": {}, "descheduler": {}, "metricsAdapter": {},
             },
@@ -151,11 +141,6 @@ impl World {
 
     /// The plane, as its administrator reaches it.
     async fn plane(&self) -> Result<Client> {
-        let secrets: Api<Secret> = Api::namespaced(self.client.clone(), "fleet");
-        let secret = secrets.get(&format!("{}-kubeconfig", self.name)).await?.data.context("it has no data")?;
-        let text = String::from_utf8(secret.get("kubeconfig").context("no kubeconfig")?.0.clone())?;
-        let options = KubeConfigOptions::default();
-        let config = Config::from_custom_kubeconfig(Kubeconfig::from_yaml(&text)?, &options).await?;
-        Ok(Client::try_from(config)?)
+        administrator(&self.client, self.name).await
     }
 }

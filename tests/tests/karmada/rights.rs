@@ -82,13 +82,19 @@ async fn is_forbidden(world: &World) -> Result<bool> {
 
 /// What of the host's role is for planes that begin with a backup alone.
 fn is_of_restores(right: &Right) -> bool {
-    ["jobs", "persistentvolumeclaims"].iter().any(|kind| right.resource.starts_with(kind))
+    let is_of = ["jobs", "persistentvolumeclaims"].iter().any(|kind| right.resource.starts_with(kind));
+    is_of && !is_of_etcd(right)
+}
+
+/// What is for an etcd whose members are added or removed alone.
+fn is_of_etcd(right: &Right) -> bool {
+    right.resource.ends_with("/portforward") || (right.resource == "persistentvolumeclaims" && right.verb == "delete")
 }
 
 /// Since then nothing was refused, and each right that planes need was used, if only by a watch that began before; but
-/// for those of planes that begin with a backup.
+/// for those of planes that begin with a backup, and of an etcd that grows or shrinks.
 pub fn are_those_that_are_used(world: &World, since: Timestamp) -> Result<()> {
-    are_used(world, since, 30, &|right| !is_of_restores(right))
+    are_used(world, since, 30, &|right| !is_of_restores(right) && !is_of_etcd(right))
 }
 
 /// The same of those of planes that begin with a backup, and no other.

@@ -22,8 +22,8 @@ use crate::{INSTALL, NAMESPACE};
 
 /// The StorageClass of etcd's volume.
 pub const STORAGE_CLASS: &str = "local";
-/// The volume, on the machine.
-const VOLUME: &str = "/srv/etcd";
+/// The volumes, on the machine: one for each member of etcd that there ever is.
+const VOLUMES: [&str; 3] = ["etcd-0", "etcd-1", "etcd-2"];
 /// The user of all programs of a plane.
 const USER: u32 = 65532;
 /// An image is pulled.
@@ -70,10 +70,9 @@ pub struct HostCluster<'a> {
 }
 
 impl<'a> HostCluster<'a> {
-    /// With a volume for etcd, and a namespace in which Pods may do as little as can be.
+    /// With volumes for etcd, and a namespace in which Pods may do as little as can be.
     pub async fn open(scenario: &Scenario, machine: &'a Machine) -> Result<Self> {
         let client = open(scenario, "host").await?;
-        scenario.ssh(machine, &format!("mkdir -m 0755 {VOLUME}")).await?;
         let on_machine = json!({"key": "kubernetes.io/hostname", "operator": "In", "values": [machine.name()]});
         for object in [
             json!({
@@ -84,17 +83,21 @@ impl<'a> HostCluster<'a> {
                 "apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": STORAGE_CLASS},
                 "provisioner": "kubernetes.io/no-provisioner", "volumeBindingMode": "WaitForFirstConsumer",
             }),
-            json!({
-                "apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": "etcd"},
+        ] {
+            apply(&client, &object).await?;
+        }
+        for name in VOLUMES {
+            scenario.ssh(machine, &format!("mkdir -m 0755 /srv/{name}")).await?;
+            let volume = json!({
+                "apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": name},
                 "spec": {
                     "capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"],
                     "persistentVolumeReclaimPolicy": "Retain", "storageClassName": STORAGE_CLASS,
-                    "local": {"path": VOLUME},
+                    "local": {"path": format!("/srv/{name}")},
                     "nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": [on_machine]}]}},
                 },
-            }),
-        ] {
-            apply(&client, &object).await?;
+            });
+            apply(&client, &volume).await?;
         }
         Ok(Self { client, machine })
     }

@@ -15,6 +15,7 @@ use e2e::karmada::VERSION;
 use e2e::karmada::in_pods::InPods;
 use e2e::karmada::progress::{self, is_ready, until};
 use e2e::karmada::works::{every_api_is_available, it_does_its_work};
+use e2e::lifecycle::writer::Writer;
 use e2e::objects::VERSION as KUBERNETES;
 use e2e::report;
 use e2e::scenario::{Scenario, scenario};
@@ -89,6 +90,7 @@ impl Story<'_> {
         self.runs_pods_of_a_push_member().await?;
         self.runs_pods_of_a_pull_member().await?;
         self.has_several_pods_of_a_component().await?;
+        self.has_three_members_of_etcd_and_one_again().await?;
         self.is_put_back().await?;
         self.names_an_image_that_is_not_there().await?;
         self.leaves_nothing().await?;
@@ -137,6 +139,22 @@ impl Story<'_> {
             ensure!(self.host.pods_of(name).await?.len() == 2, "{name} has other than two Pods");
         }
         self.scenario.say("two Pods of the webhook and of the scheduler are ready");
+        Ok(())
+    }
+
+    /// Members come and go one at a time, while a client writes.
+    async fn has_three_members_of_etcd_and_one_again(&mut self) -> Result<()> {
+        for members in [3, 1] {
+            let writer = Writer::to(self.scenario, NAME).await?;
+            let begun = Instant::now();
+            self.wish["spec"]["etcd"]["local"]["replicas"] = json!(members);
+            self.apply().await?;
+            self.ready().await?;
+            let (count, took) = (self.host.pods_of("etcd").await?.len(), begun.elapsed());
+            ensure!(count == members, "{count} Pods of etcd");
+            let (seconds, written) = (took.as_secs_f32(), writer.written().told());
+            self.scenario.say(&format!("etcd has {members} members after {seconds:.1} s; {written}"));
+        }
         Ok(())
     }
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import os
 import re
+import socket
 import ssl
 import urllib.parse
 
@@ -19,6 +20,9 @@ PROGRAMS, HOME, STATE = "/opt/clusterwright/karmada", "/etc/karmada", "/var/lib/
 # Whom the services run as.
 USER = "karmada"
 BALANCER = f"{HOME}/balancer"
+# What the estimators of members here are, all of them together; and what the names of their units begin with.
+ESTIMATORS = f"{HOME}/estimators"
+ESTIMATOR_UNIT = "clusterwright-karmada-estimator-"
 BALANCER_UNIT = "clusterwright-karmada-balancer.service"
 API_SERVER_UNIT = "clusterwright-karmada-apiserver.service"
 UNIT_DIRECTORY = "/etc/systemd/system"
@@ -58,6 +62,11 @@ def units() -> list:
         return sorted(name for name in os.listdir(UNIT_DIRECTORY) if UNIT.fullmatch(name))
     except OSError:
         return []
+
+
+def estimators() -> list:
+    """Those of them that are estimators of members."""
+    return [unit for unit in units() if unit.startswith(ESTIMATOR_UNIT)]
 
 
 def is_ours() -> bool:
@@ -102,14 +111,27 @@ def context(health: dict) -> ssl.SSLContext | None:
     return known
 
 
+def is_open(port: int) -> bool:
+    """Whether something listens at the port of this machine."""
+    try:
+        with socket.create_connection(("127.0.0.1", port), 2):
+            return True
+    except OSError:
+        return False
+
+
 def answer(health: dict) -> tuple:
-    """(well, what it said) of a service whose health is {url, authority, client: {certificate, key}}."""
+    """(well, what it said) of a service whose health is {url, authority, client: {certificate, key}, opens}."""
     url = urllib.parse.urlsplit(str(health.get("url") or ""))
     if url.scheme not in ("http", "https") or not url.hostname or not url.port:
         raise StepFailure("InvalidVariables", f"health.url is {health.get('url')!r}, and must be http(s)://ADDRESS:PORT/PATH")
     path = url.path + (f"?{url.query}" if url.query else "")
     try:
-        return healthz.answer((url.scheme, url.hostname, url.port, path or "/"), context(health))
+        well, said = healthz.answer((url.scheme, url.hostname, url.port, path or "/"), context(health))
     except (OSError, ValueError) as error:
         # A file that is not there, or that holds no certificate.
         return False, f"it cannot be asked: {error}"
+    opens = int(health.get("opens") or 0)
+    if well and opens and not is_open(opens):
+        return False, f"it runs, and does not listen at port {opens} yet"
+    return well, said

@@ -30,6 +30,25 @@ options:
         description: As of C(karmada_service). Empty - the unit alone says how it is.
         type: dict
         default: {}
+  estimators:
+    description:
+      - The estimators of members, C(name) - the member. Absent - they are not looked at. Those that do not work are reported by their
+        members.
+    type: list
+    elements: dict
+    suboptions:
+      name:
+        description: The member.
+        type: str
+        required: true
+      unit:
+        description: Its unit.
+        type: str
+        required: true
+      health:
+        description: As of C(karmada_service).
+        type: dict
+        default: {}
 author:
   - Clusterwright developers
 """
@@ -37,8 +56,11 @@ author:
 from concurrent.futures import ThreadPoolExecutor
 
 from ansible_collections.clusterwright.cluster.plugins.module_utils import karmada, units
+from ansible_collections.clusterwright.cluster.plugins.module_utils.files import text
 
 MESSAGE_LIMIT = 256
+# Questions that are asked at once.
+AT_ONCE = 32
 
 
 def seen(part: dict) -> dict:
@@ -55,10 +77,25 @@ def seen(part: dict) -> dict:
     return {**report, "healthy": True} if well else {**report, "message": said[:MESSAGE_LIMIT]}
 
 
+def estimators_seen(wanted: list) -> dict:
+    """What there is of the estimators of members: what all of them are made of, and those that do not work. A difference between what was
+    brought and what is here shows as another digest."""
+    digest = (text(karmada.ESTIMATORS) or "").strip()
+    there = karmada.estimators()
+    if digest and there != sorted(one["unit"] for one in wanted):
+        digest = "incomplete"
+    with ThreadPoolExecutor(max_workers=AT_ONCE) as pool:
+        reports = [report for report in pool.map(seen, wanted) if not report["healthy"]]
+    members = {report["name"]: report["message"] for report in reports}
+    return {"name": "estimators", "digest": digest, "healthy": True, "members": members}
+
+
 def work(call) -> dict:
-    parts = call.params["parts"]
-    with ThreadPoolExecutor(max_workers=max(1, len(parts))) as pool:
+    parts, estimators = call.params["parts"], call.params.get("estimators")
+    with ThreadPoolExecutor(max_workers=AT_ONCE) as pool:
         reports = list(pool.map(seen, parts))
+    if estimators is not None:
+        reports.append(estimators_seen(estimators))
     sick = [report["name"] for report in reports if not report["healthy"]]
     said = f"not healthy: {', '.join(sick)}" if sick else "all are healthy"
     return {"changed": False, "clusterwright": {"kind": "karmada", "parts": reports}, "msg": said}

@@ -13,6 +13,9 @@ description:
     ServiceFailed and the end of its journal; those ahead of it stay, and are reported.
   - Files come into the service's own directory, for root and the group of its user alone; others that are there go.
   - A unit says at its head what it is made of, the digest. It is restarted where it runs with anything else than what is on disk.
+  - The estimators of members come last, all of them together. Those that are wanted no more go before others come, since one may have the
+    port of another; those that are as they are wanted are left alone. None of them is waited for, since what an estimator looks at is its
+    member, which may be away.
   - In check mode the files are compared by their names alone, if no content is given, and each service must answer.
 options:
   services:
@@ -20,7 +23,7 @@ options:
     type: list
     elements: dict
     required: true
-    suboptions:
+    suboptions: &service
       name:
         description: What messages call it.
         type: str
@@ -59,9 +62,19 @@ options:
       health:
         description:
           - Where it says how it is, C(url). C(authority) - the file with the authority that its certificate is from; empty - any is taken.
-            C(client) - C(certificate) and C(key), files of the one who asks. Not for C(absent).
+            C(client) - C(certificate) and C(key), files of the one who asks. C(opens) - a port of this machine at which it must listen as
+            well. Not for C(absent).
         type: dict
         default: {}
+  estimators:
+    description: The estimators of members. Absent - those that are here are left alone; empty - they go.
+    type: list
+    elements: dict
+    suboptions: *service
+  estimators_digest:
+    description: What all of them together are made of. Empty - there are none.
+    type: str
+    default: ""
   secrets:
     description: The content of all files, which must not show anywhere. Empty in a check of their names.
     type: dict
@@ -282,7 +295,48 @@ def told(service: Service, changed: list, acted: bool) -> str:
     return ""
 
 
+def stray_estimators(call, wanted: list) -> list:
+    """Estimators that are here and are none of the wanted."""
+    unwanted = [unit for unit in karmada.estimators() if unit not in {service.unit for service in wanted}]
+    names = [unit.removeprefix("clusterwright-karmada-").removesuffix(".service") for unit in unwanted]
+    absent = {"state": "absent", "digest": "", "files": {}}
+    directory = f"{karmada.HOME}/pki"
+    return [Service({"name": name, "unit": unit, "directory": f"{directory}/{name}", **absent}, call) for name, unit in zip(names, unwanted)]
+
+
+def bring_estimators(call, wanted: list) -> tuple:
+    """(files that changed, what was done) once they are those that are wanted."""
+    changed, said = [], []
+    for service in stray_estimators(call, wanted):
+        changed += service.erase()
+        said.append(f"{service.unit}: {'it is to go' if call.check_mode else 'gone'}")
+    for service in wanted:
+        own = service.write()
+        acted = service.start(own)
+        changed += own
+        said += [text for text in [told(service, own, acted)] if text]
+    digest = call.params.get("estimators_digest", "")
+    if digest:
+        if not karmada.DIGEST.fullmatch(digest):
+            raise StepFailure("InvalidVariables", f"karmada_service.estimators_digest is {digest!r}, and must be letters, digits, dots, dashes")
+        if files.write(karmada.ESTIMATORS, f"{digest}\n", 0o644, call.check_mode):
+            changed.append(karmada.ESTIMATORS)
+            said.append(f"the estimators {'differ' if call.check_mode else 'are'} {digest}")
+    elif os.path.lexists(karmada.ESTIMATORS):
+        changed.append(karmada.ESTIMATORS)
+        said.append("no estimators" if not call.check_mode else "the estimators are to go")
+        if not call.check_mode:
+            removal.remove(karmada.ESTIMATORS)
+    return changed, said
+
+
 def work(call) -> dict:
+    given = call.params.get("estimators")
+    estimators = None if given is None else [Service(params, call) for params in given]
+    for service in estimators or []:
+        check_variables(service.params, call.params["secrets"])
+        if not service.unit.startswith(karmada.ESTIMATOR_UNIT) or service.params["state"] != "started":
+            raise StepFailure("InvalidVariables", f"karmada_service.estimators has {service.unit}, which is no estimator that is to run")
     services = [Service(params, call) for params in call.params["services"]]
     for service in services:
         check_variables(service.params, call.params["secrets"])
@@ -298,5 +352,10 @@ def work(call) -> dict:
         done[service.params["name"]] = service.params["digest"] or "absent"
         files_changed += changed
         said += [text for text in [told(service, changed, acted)] if text]
+    if estimators is not None:
+        changed, told_of_them = bring_estimators(call, estimators)
+        done["estimators"] = call.params.get("estimators_digest", "") or "absent"
+        files_changed += changed
+        said += told_of_them
     result = {"changed": bool(said), "files_changed": files_changed, "msg": "; ".join(said) or "nothing to do"}
     return result if call.check_mode else {**result, "clusterwright": report}

@@ -3,14 +3,11 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::fmt;
-use std::fs;
 use std::time::Instant;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use e2e::operator_process::Operator;
-
-/// Ticks of a processor's clock in `/proc/PID/stat`: Linux gives programs 100 a second.
-const TICKS_PER_SECOND: f64 = 100.0;
+use e2e::usage::usage;
 
 /// The operator at one moment.
 #[derive(Clone, Debug)]
@@ -35,16 +32,14 @@ pub struct Used {
 
 impl Sample {
     pub async fn take(operator: &Operator) -> Result<Self> {
-        let process = format!("/proc/{}", operator.pid());
+        let used = usage(operator.pid())?;
         let metrics = operator.ask("/metrics").await?;
         let is_counted = |line: &&str| line.starts_with("clusterwright_api_writes_total{") && !line.contains("leases");
         let by_resource: BTreeMap<String, u64> = metrics.lines().filter(is_counted).filter_map(of_resource).collect();
         Ok(Self {
             at: Instant::now(),
-            processor_seconds: processor_seconds(&fs::read_to_string(format!("{process}/stat"))?)
-                .context("no processor time in /proc")?,
-            resident_mib: resident_mib(&fs::read_to_string(format!("{process}/status"))?)
-                .context("no resident memory in /proc")?,
+            processor_seconds: used.seconds,
+            resident_mib: used.mib,
             writes: by_resource.values().sum(),
             by_resource,
         })
@@ -98,16 +93,4 @@ fn of_resource(line: &str) -> Option<(String, u64)> {
 
 fn value(line: &str) -> Option<u64> {
     line.rsplit(' ').next()?.parse().ok()
-}
-
-/// utime and stime: the 12th and 13th field after the program's name.
-fn processor_seconds(stat: &str) -> Option<f64> {
-    let (_, fields) = stat.rsplit_once(')')?;
-    let ticks = |number: usize| fields.split_whitespace().nth(number)?.parse::<f64>().ok();
-    Some((ticks(11)? + ticks(12)?) / TICKS_PER_SECOND)
-}
-
-fn resident_mib(status: &str) -> Option<f64> {
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
-    Some(line.split_whitespace().next()?.parse::<f64>().ok()? / 1024.0)
 }

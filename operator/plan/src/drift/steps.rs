@@ -45,7 +45,9 @@ impl Compared {
             Step::KarmadaPrograms | Step::KarmadaBalancer | Step::KarmadaService => {
                 Compared::Not("it is for Karmada control planes, whose services probe-karmada looks at")
             }
-            Step::ProbeHost | Step::ProbeEtcd | Step::ProbeCertificates | Step::ProbeKarmada => LOOKS,
+            Step::ProbeHost | Step::ProbeEtcd | Step::ProbeCertificates | Step::ProbeKarmada | Step::ReadKubeconfig => {
+                LOOKS
+            }
             Step::RemoveEtcdMember
             | Step::RecoverEtcd
             | Step::RestartServices

@@ -224,6 +224,21 @@ fn a_host_that_was_given_back_is_not_available_until_it_is_proved_clean() {
 }
 
 #[test]
+fn nobody_is_told_to_reset_a_machine_that_no_cluster_may_have() {
+    for (unschedulable, expected) in [(true, "unschedulable, and not clean: "), (false, "reset the machine")] {
+        let mut host = spare("a", "");
+        host.spec.unschedulable = unschedulable;
+        let mut world = World::new(vec![host]);
+        world.finds.insert("a".into(), "clean: false, leftovers: [/etc/kubernetes]".into());
+        world.settle();
+        let (phase, message, _) = world.shown("a");
+        assert_eq!(phase, HostPhase::Quarantined);
+        assert!(message.contains(expected) && message.contains("/etc/kubernetes"), "{message}");
+        assert_eq!(message.contains("reset the machine"), !unschedulable, "{message}");
+    }
+}
+
+#[test]
 fn a_probe_that_was_made_before_a_claim_proves_nothing_after_it() {
     let mut world = World::new(vec![spare("a", "")]);
     world.finds.insert("a".into(), "clean: true".into());

@@ -127,6 +127,8 @@ fn cleanliness(observed: &HostObserved<'_>, status: &HostStatus) -> View {
         return View::ready(HostPhase::Available, Reason::Available, message.into());
     }
     let message = match clean.status.as_str() {
+        // A member of a Karmada control plane perhaps, which nobody is to reset.
+        "False" if spec.unschedulable => format!("unschedulable, and not clean: {}", clean.message),
         "False" => format!("not clean: {}; reset the machine, it is looked at again by itself", clean.message),
         _ => format!("not known to be clean: {}", clean.message),
     };

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use crds::cluster_addon::AppliedObject;
 use crds::{Cluster, EtcdBackup, KarmadaDeploymentStatus};
 
+use super::etcd::EtcdAct;
 use super::leaves::LeafWanted;
 use super::machines::Act;
 use super::members;
@@ -59,6 +60,8 @@ pub enum Action {
         /// Which.
         deletion: Deletion,
     },
+    /// Do this about the members of etcd, where it is in Pods.
+    Etcd(EtcdAct),
     /// Apply the Cluster that stands for the plane in the namespace of the KarmadaDeployment.
     ApplyCluster(Box<Cluster>),
     /// Do this about the machines of the plane.

@@ -4,8 +4,7 @@ use crds::cluster_deployment::ETCD_PREFIX;
 use crds::{KarmadaDeployment, KubernetesVersion, ObjectExt};
 
 use super::component::Component;
-use super::leaves::etcd_member_name;
-use super::programs::ETCD_PORTS;
+use super::etcd::{ETCD_PORTS, etcd_member_name};
 
 /// Whether all of it has worked once: before, there is nothing to back up.
 pub(crate) fn is_installed(object: &KarmadaDeployment) -> bool {

@@ -68,6 +68,11 @@ pub(super) fn flat(path: &str) -> String {
     path.strip_prefix("pki/").unwrap_or(path).replace('/', "-")
 }
 
+/// The key in a Secret of the file of this path: `pki/ca.crt` is `pki.ca.crt`.
+pub(super) fn key(path: &str) -> String {
+    path.replace('/', ".")
+}
+
 /// A file: its path below [`DIRECTORY`], and its content.
 pub(super) struct File {
     path: String,
@@ -81,7 +86,7 @@ impl File {
 
     /// Its key in the Secret.
     pub fn key(&self) -> String {
-        self.path.replace('/', ".")
+        key(&self.path)
     }
 
     /// Its name where all are in one directory.

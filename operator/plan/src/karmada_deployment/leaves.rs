@@ -7,7 +7,8 @@ use crds::KarmadaDeployment;
 
 use super::component::Component;
 use super::endpoint::service_names;
-use super::names::{PLANE_NAMESPACE, api_server_service, component_name, etcd_peers, full_host_name, host_name};
+use super::etcd::{MOST_MEMBERS, etcd_member_name};
+use super::names::{PLANE_NAMESPACE, api_server_service, component_name, full_host_name, host_name};
 use super::observed::HostFacts;
 use crate::rotation::Subject;
 
@@ -39,13 +40,10 @@ pub struct LeafWanted {
 pub(super) fn in_pods(object: &KarmadaDeployment, facts: &HostFacts) -> Vec<LeafWanted> {
     let spec = &object.spec;
     let mut leaves = vec![server("apiserver", Subject::Ca, "kube-apiserver", api_server_names(object, facts))];
-    if let Some(local) = spec.etcd.local() {
-        let names = etcd_names(object, local.replicas);
+    if spec.etcd.external.is_none() {
+        let names = etcd_names(object);
         leaves.push(server("etcd-server", Subject::EtcdCa, "etcd", names.clone()));
         leaves.push(server("etcd-peer", Subject::EtcdCa, "etcd", names));
-    }
-    if spec.estimator.is_some() {
-        leaves.push(client(ESTIMATOR_CLIENT, Subject::Ca, ESTIMATOR_USER, None));
     }
     let serving = |component: Component| {
         let (suffix, user) = (component.suffix(), user(component));
@@ -55,11 +53,14 @@ pub(super) fn in_pods(object: &KarmadaDeployment, facts: &HostFacts) -> Vec<Leaf
     leaves
 }
 
-/// What all planes have: the client by which the API server passes requests on, and the clients and servers of the
-/// components, `serving` of those that it asks.
+/// What all planes have: the client by which the API server passes requests on, the one that asks estimators, and the
+/// clients and servers of the components, `serving` of those that it asks.
 pub(super) fn of_components(object: &KarmadaDeployment, serving: impl Fn(Component) -> LeafWanted) -> Vec<LeafWanted> {
     let spec = &object.spec;
     let mut leaves = vec![client("front-proxy-client", Subject::FrontProxyCa, "front-proxy-client", None)];
+    if spec.estimator.is_some() {
+        leaves.push(client(ESTIMATOR_CLIENT, Subject::Ca, ESTIMATOR_USER, None));
+    }
     for component in Component::ALL.into_iter().filter(|component| component.replicas(spec).is_some()) {
         let suffix = component.suffix();
         if component.uses_etcd() && spec.etcd.external.is_none() {
@@ -157,15 +158,11 @@ pub(super) fn first_address(subnet: &str) -> Option<String> {
     Some(Ipv4Addr::from((u32::from(address) & mask) + 1).to_string())
 }
 
-fn etcd_names(object: &KarmadaDeployment, replicas: i32) -> Vec<String> {
+/// Of all members that there may ever be: a certificate that is made anew would roll those that there are.
+fn etcd_names(object: &KarmadaDeployment) -> Vec<String> {
     let service = component_name(object, Component::Etcd);
-    let members = (0..replicas).map(|ordinal| etcd_member_name(object, ordinal));
+    let members = (0..MOST_MEMBERS).map(|ordinal| etcd_member_name(object, ordinal));
     members.chain([host_name(object, &service), full_host_name(object, &service)]).collect()
-}
-
-/// DNS name of a member of etcd: each is named, since etcd looks its peers' names up.
-pub(super) fn etcd_member_name(object: &KarmadaDeployment, ordinal: i32) -> String {
-    format!("{}-{ordinal}.{}", component_name(object, Component::Etcd), full_host_name(object, &etcd_peers(object)))
 }
 
 /// The API server verifies a webhook by its name on the host, and an API by that of its Service in the plane.

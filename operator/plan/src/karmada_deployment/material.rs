@@ -1,33 +1,17 @@
 //! What is secret: keys, certificates, and Secrets that people give.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
 use crds::backup::{SNAPSHOT_KEY, STORAGE_PREFIX, STORAGE_SECRETS, StorageInputs};
 use crds::{KarmadaDeployment, ObjectExt};
 use jiff::Timestamp;
 
+use super::contents::Files;
+use super::given_estimator::GivenEstimator;
 use crate::inputs::{InputsProblem, storage};
 use crate::key_transfer::RestoringSeen;
 use crate::rotation::Authorities;
 use crate::rotation::own::OwnAuthorities;
-
-/// Files by their names. Their content is not printed.
-#[derive(Clone, Default, PartialEq, Eq)]
-pub struct Files(pub BTreeMap<String, Vec<u8>>);
-
-impl Files {
-    /// The content of one.
-    pub fn get(&self, name: &str) -> Option<&[u8]> {
-        self.0.get(name).map(Vec::as_slice)
-    }
-}
-
-impl fmt::Debug for Files {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_set().entries(self.0.keys()).finish()
-    }
-}
 
 /// What is secret.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -48,6 +32,8 @@ pub struct Material {
     pub authorities: Authorities,
     /// What the Secret of `certificates.caRef` holds, or what is wrong with it; `None`: the spec refers to none.
     pub own_authorities: Option<Result<OwnAuthorities, InputsProblem>>,
+    /// What the estimators of members are given, by their members; nothing of a plane in Pods.
+    pub estimators: BTreeMap<String, GivenEstimator>,
     /// What Pods that make etcd's data of a backup are given. `None`: it is not there, or not needed.
     pub restore: Option<RestoreMaterial>,
 }

@@ -13,6 +13,8 @@ mod difference;
 mod estimator;
 mod estimator_state;
 pub(super) mod estimators;
+mod host_access;
+mod host_reading;
 mod join;
 mod leaf;
 mod leave;
@@ -26,6 +28,7 @@ mod summary;
 mod taints;
 mod taken;
 mod target;
+mod unreachable;
 mod wanted;
 
 use crds::Reason;
@@ -42,10 +45,12 @@ pub use context::facts;
 use context::{Context, Outcome};
 pub(super) use credentials::changes as credential_changes;
 pub use estimator::{ACCOUNT as ESTIMATOR_ACCOUNT, has_estimator};
+pub use host_access::{Brought, HostAccess, ReadFrom};
+pub use host_reading::has_read;
 pub use leaf::{Certificate, Certificates, Leaf};
 pub use manifest::{Stage, Wanted};
 pub use observed::{
-    Basis, EstimatorDue, Facts, Member, MemberSeen, Neighbours, Observed, OwnClusters, PlaneSeen, Seen,
+    Basis, EstimatorDue, EstimatorsSeen, Facts, Member, MemberSeen, Neighbours, Observed, OwnClusters, PlaneSeen, Seen,
 };
 pub use pull::works_namespace;
 pub use push::{IMPERSONATOR, token_secret};
@@ -69,6 +74,7 @@ pub(super) fn plan(observed: &Observed<'_>) -> Planned {
             Wish::Leave => leave::leave(&context),
             Wish::Join | Wish::Wait(_) => join::join(&context),
         };
+        outcome.acts.extend(host_reading::acts(&context));
         if !follow.contains(target.name.as_str()) {
             outcome.acts.retain(|act| !agents::is_follow_up(observed, target, act));
         }
@@ -91,7 +97,7 @@ pub(super) fn plan(observed: &Observed<'_>) -> Planned {
         }
         let acts = outcome.acts.drain(..).map(|act| Action { member: target.name.clone(), act });
         planned.actions.extend(acts);
-        let status = row(observed, target, &outcome, context.known);
+        let status = row(&context, &outcome);
         if !outcome.is_joined && !outcome.problem.reason.is_warning() {
             planned.waits_for.get_or_insert(format!("{}: {}", status.name, status.message));
         }
@@ -113,12 +119,10 @@ fn pause(outcome: &mut Outcome, context: &Context<'_>) {
     }
 }
 
-fn row(
-    observed: &Observed<'_>,
-    target: &Target,
-    outcome: &Outcome,
-    known: Option<&KarmadaMemberStatus>,
-) -> KarmadaMemberStatus {
+fn row(context: &Context<'_>, outcome: &Outcome) -> KarmadaMemberStatus {
+    let Context { observed, target, known, .. } = *context;
+    // One that is reached by something else by now is known by its Host until what was read there is gone.
+    let before = known.and_then(|known| known.host_ref.clone()).filter(|_| host_reading::is_there(context));
     let is_same = known.filter(|known| known.phase == outcome.phase);
     let now = || Time(observed.now);
     // What a pause keeps from being done has not begun.
@@ -129,6 +133,7 @@ fn row(
         sync_mode: target.sync_mode,
         cluster_ref: target.reached_by.cluster_ref(),
         kube_config_secret_name: target.reached_by.secret_name(),
+        host_ref: target.reached_by.host_ref().or(before),
         auto_joined: target.auto_joined,
         cluster_uid: outcome.uid.clone(),
         joined_at: known.and_then(|known| known.joined_at.clone()).or_else(|| outcome.is_joined.then(now)),

@@ -18,9 +18,13 @@ pub fn component_name(object: &KarmadaDeployment, component: Component) -> Strin
 }
 
 /// What the names of estimators' Services begin with, and those of their other objects: `<prefix>-<member>`, as the
-/// scheduler builds it.
+/// scheduler builds it. On machines the Services are in the plane itself, and lead to the machine that asks: a plane in
+/// Pods that begins with a backup of one on machines does not look for them.
 pub fn estimator_prefix(object: &KarmadaDeployment) -> String {
-    component_name(object, Component::Estimator)
+    match object.spec.binary {
+        None => component_name(object, Component::Estimator),
+        Some(_) => prefixed(object, "estimators"),
+    }
 }
 
 /// Name of an object of the plane on the host: `<plane>-<suffix>`.

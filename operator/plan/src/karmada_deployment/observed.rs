@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use super::component::Component;
 use super::contact::Contact;
+use super::etcd::EtcdSeen;
 use super::host_seen::HostSeen;
 use super::material::Material;
 use super::members;
@@ -57,14 +58,6 @@ pub struct Observed<'a> {
     pub machines: MachinesSeen<'a>,
 }
 
-impl<'a> Observed<'a> {
-    /// What members are decided by.
-    pub(super) fn of_members(&self) -> members::Observed<'a> {
-        let Self { now, object, others, material, host, members: seen, .. } = *self;
-        members::Observed { now, object, others, material, host: host.seen(), seen }
-    }
-}
-
 /// What the host cluster says of how the API server is reached, and of what runs there. Read before certificates are
 /// made, and before it is known what is wanted.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -76,12 +69,14 @@ pub struct HostFacts {
     pub versions: BTreeMap<Component, String>,
     /// The machines of a plane on machines.
     pub seats: Seats,
+    /// What is seen of an etcd in Pods.
+    pub etcd: EtcdSeen,
 }
 
 impl HostFacts {
     /// Those of a plane on machines.
     pub fn of_machines(seats: Seats) -> Self {
-        Self { service: None, versions: seats.versions.clone(), seats }
+        Self { versions: seats.versions.clone(), seats, ..Self::default() }
     }
 }
 

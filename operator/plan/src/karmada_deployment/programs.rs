@@ -5,8 +5,9 @@ use serde_json::{Value, json};
 
 use super::component::Component;
 use super::endpoint::PORT;
+use super::etcd::ETCD_PORTS;
 use super::files::{POLICY_FILE, path};
-use super::leaves::{ESTIMATOR_CLIENT, etcd_member_name};
+use super::leaves::ESTIMATOR_CLIENT;
 use super::names::{component_name, estimator_prefix, etcd_peers, full_host_name};
 use super::pod::{Container, Probe};
 use super::release::Release;
@@ -14,8 +15,6 @@ use super::restoring::is_closed;
 
 /// Where those listen that the API server asks: no capability is needed for it.
 pub(super) const SERVING_PORT: u16 = 8443;
-/// etcd's ports: for clients, for its peers, and for who looks after it.
-pub(super) const ETCD_PORTS: [(&str, u16); 3] = [("client", 2379), ("peer", 2380), ("metrics", 2381)];
 /// Where estimators are asked.
 pub(super) const ESTIMATOR_PORT: u16 = 10352;
 /// The controllers that a plane needs: it has no Nodes and no Pods of its own.
@@ -84,12 +83,21 @@ pub(super) fn container(object: &KarmadaDeployment, release: &Release, component
         probe,
         ports,
         mounts: if is_etcd { vec![json!({ "name": "data", "mountPath": "/var/lib/etcd" })] } else { Vec::new() },
-        env: if is_etcd { vec![pod_name()] } else { Vec::new() },
+        env: if is_etcd { etcd_environment(object) } else { Vec::new() },
     }
 }
 
-fn pod_name() -> Value {
-    json!({ "name": "POD_NAME", "valueFrom": { "fieldRef": { "fieldPath": "metadata.name" } } })
+/// What a member of etcd without data is told: variables, and the keys of its Secret that they are from.
+pub(super) const INITIAL: [(&str, &str); 2] =
+    [("INITIAL_CLUSTER", "initial-cluster"), ("INITIAL_CLUSTER_STATE", "initial-cluster-state")];
+
+fn etcd_environment(object: &KarmadaDeployment) -> Vec<Value> {
+    let secret = component_name(object, Component::Etcd);
+    let name = json!({ "name": "POD_NAME", "valueFrom": { "fieldRef": { "fieldPath": "metadata.name" } } });
+    let initial = INITIAL.map(
+        |(variable, key)| json!({ "name": variable, "valueFrom": { "secretKeyRef": { "name": secret, "key": key } } }),
+    );
+    [name].into_iter().chain(initial).collect()
 }
 
 type Flags = Vec<(String, String)>;
@@ -221,14 +229,6 @@ fn etcd_client(object: &KarmadaDeployment, component: Component) -> Flags {
     ])
 }
 
-/// The members that etcd begins with, as its flag has them.
-pub(super) fn initial_cluster(object: &KarmadaDeployment) -> String {
-    let replicas = object.spec.etcd.local().map_or(1, |local| local.replicas);
-    let service = component_name(object, Component::Etcd);
-    let member = |ordinal| format!("{service}-{ordinal}=https://{}:2380", etcd_member_name(object, ordinal));
-    (0..replicas).map(member).collect::<Vec<_>>().join(",")
-}
-
 fn etcd(object: &KarmadaDeployment) -> Flags {
     let own = format!("$(POD_NAME).{}", full_host_name(object, &etcd_peers(object)));
     let token = crds::ObjectExt::uid(object).to_owned();
@@ -241,8 +241,9 @@ fn etcd(object: &KarmadaDeployment) -> Flags {
         ("listen-metrics-urls", "http://0.0.0.0:2381".into()),
         ("advertise-client-urls", format!("https://{own}:2379")),
         ("initial-advertise-peer-urls", format!("https://{own}:2380")),
-        ("initial-cluster", initial_cluster(object)),
-        ("initial-cluster-state", "new".into()),
+        // What a member without data is told is in the Secret: another number of members rolls none of them.
+        ("initial-cluster", format!("$({})", INITIAL[0].0)),
+        ("initial-cluster-state", format!("$({})", INITIAL[1].0)),
         ("initial-cluster-token", token),
         ("client-cert-auth", "true".into()),
         ("trusted-ca-file", path("pki/etcd/ca.crt")),

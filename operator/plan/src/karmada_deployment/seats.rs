@@ -47,6 +47,8 @@ pub struct Seats {
     pub etcd: Vec<String>,
     /// Whether a machine has an API server, and what leads to it from the endpoint: before, nobody answers there.
     pub is_served: bool,
+    /// Whether a machine has estimators of members.
+    pub has_estimators: bool,
     /// The newest version of each component that a run has brought to a machine.
     pub versions: BTreeMap<Component, String>,
 }

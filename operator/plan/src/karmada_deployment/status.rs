@@ -12,6 +12,7 @@ use serde_json::Value;
 use super::component::Component;
 use super::contact::Contact;
 use super::estimators;
+use super::etcd;
 use super::machines::Machines;
 use super::members::{NO_MEMBERS, counts, departure, members_ready, without_estimator};
 use super::observed::Observed;
@@ -226,8 +227,9 @@ fn etcd_ready(observed: &Observed<'_>, found: &Found<'_>) -> Statement {
         };
     }
     match observed.object.spec.etcd.local() {
-        Some(local) => {
-            let well = format!("{0} of {0} members are ready", local.replicas);
+        Some(_) => {
+            let size = etcd::size(observed.object, observed.facts);
+            let well = format!("{0} of {0} members are ready", size.members.unwrap_or(size.replicas));
             stated(condition::ETCD_READY, broken(found, |stage| stage == Stage::Etcd), well)
         }
         // Nobody here looks after it: it is as well as the API server says.

@@ -4,6 +4,7 @@ mod admission;
 mod backup_source;
 mod deletion;
 mod estimators;
+mod etcd;
 mod faults;
 mod fields;
 mod members;

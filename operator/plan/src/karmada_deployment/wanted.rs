@@ -58,7 +58,7 @@ pub fn wanted(
         true if !machines::has_all_files(object, material, &facts.seats) => return wanted,
         true => {}
         false => {
-            let Some(components) = host::components(object, release, material, due) else { return wanted };
+            let Some(components) = host::components(object, release, (material, facts), due) else { return wanted };
             wanted.extend(host::pull_secrets(object, material));
             wanted.extend(components);
         }

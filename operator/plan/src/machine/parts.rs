@@ -42,6 +42,7 @@ fn seen(part: &PartSeen, at: Timestamp) -> MachinePart {
         digest: part.digest.clone(),
         healthy: part.healthy,
         message: part.message.clone(),
+        members: part.members.clone(),
         last_probe_time: Time(at),
     }
 }

@@ -2,7 +2,7 @@
 
 use crds::inputs::RunInputs;
 use k8s_openapi::api::batch::v1::Job;
-use k8s_openapi::api::core::v1::{ConfigMap, Pod};
+use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret};
 
 use crate::inputs::SecretsNeeded;
 use crate::job::permission::Permission;
@@ -21,7 +21,9 @@ pub enum Action {
         /// What the Secret must hold beside the credentials.
         needs: SecretsNeeded,
     },
-    /// Let the executor report on this run, and nothing else.
+    /// Create the empty Secret that takes what the run reads.
+    MakeReceiver(Box<Secret>),
+    /// Let the executor report on this run, fill that Secret, and nothing else.
     Permit(Box<Permission>),
     /// Create the Job.
     Start(Box<Job>),

@@ -1,4 +1,5 @@
-//! A run without a Job: refused, waiting, or started. Order of creation: inputs, permission, Job.
+//! A run without a Job: refused, waiting, or started. Order of creation: inputs, what takes its
+//! results, permission, Job.
 
 use crds::PlaybookRunStatus;
 use crds::Reason;
@@ -14,6 +15,7 @@ use super::Grant;
 use super::action::Action;
 use super::observed::{InputsSeen, RunObserved};
 use super::permission::permission;
+use super::receiver::receiver;
 use super::releasing::let_go;
 use super::status::{over, under_way};
 use crate::inputs::{MODEL_LIMIT, refused, secrets_needed};
@@ -98,13 +100,16 @@ fn start(
         immutable: Some(true),
         ..ConfigMap::default()
     };
-    let actions = vec![
+    let receiver = receiver(run).map(|secret| Action::MakeReceiver(Box::new(secret)));
+    let before = [
         Action::Hold,
         Action::Freeze {
             config_map: Box::new(config_map),
             model: Box::new(model.clone()),
             needs: secrets_needed(model),
         },
+    ];
+    let then = [
         Action::Permit(Box::new(permission(run))),
         Action::Start(Box::new(job(&JobWanted {
             run,
@@ -116,6 +121,7 @@ fn start(
             volume_claim: volume_claim(model),
         }))),
     ];
+    let actions = before.into_iter().chain(receiver).chain(then).collect();
     let mut status =
         under_way(observed, RunPhase::Pending, Reason::Starting, "its Job is being made", "its Job is being made");
     status.token = token;

@@ -365,6 +365,7 @@ impl World {
             }
             Action::Release => self.run.metadata.finalizers = None,
             Action::Freeze { .. } | Action::DropSecrets => {}
+            Action::MakeReceiver(_) => {}
             Action::Permit(_) => self.permitted = true,
             Action::Withdraw => self.permitted = false,
             Action::Prolong(..) => {}

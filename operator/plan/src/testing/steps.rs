@@ -118,6 +118,7 @@ impl World {
                 | Step::KarmadaBalancer
                 | Step::KarmadaService
                 | Step::ProbeKarmada
+                | Step::ReadKubeconfig
                 | Step::Custom(_) => {}
             }
         }

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use plan::karmada_deployment::LeafWanted;
 use plan::karmada_deployment::members::{Certificate, Certificates, Leaf, Target, has_estimator, leaf_wanted};
 
-use super::super::material::files;
+use super::super::contents::files;
 use super::super::pki_owner::{pki_owner, row};
 use super::asked::Asked;
 use crate::context::Context;

@@ -6,11 +6,13 @@ use plan::cluster_addon::State;
 use plan::karmada_deployment::Contact;
 use plan::karmada_deployment::members::{Act, Action, Place};
 
+use super::super::given_estimators;
 use super::super::inventory::touched;
-use super::certificates;
 use super::observed::Members;
+use super::{certificates, host_access};
 use crate::context::Context;
 use crate::error::{Error, chain};
+use crate::execute;
 use crate::objects::{Failure, Objects};
 
 impl Members {
@@ -93,6 +95,17 @@ async fn done(
         Act::DeleteCertificate(leaf) => {
             certificates::delete(ctx, object, &action.member, *leaf).await.map_err(failed)?;
         }
+        Act::ReadKubeconfig(run) => execute::create_ours(ctx, &**run).await.map_err(failed)?,
+        Act::KeepKubeconfig { run, host } => {
+            let read = host_access::Read { run, host, at: now };
+            host_access::keep(ctx, object, &action.member, &read).await.map_err(failed)?;
+        }
+        Act::ForgetRun(run) => host_access::forget(ctx, run).await.map_err(failed)?,
+        Act::DeleteKubeconfig => host_access::delete(ctx, object, &action.member).await.map_err(failed)?,
+        Act::GiveEstimator(given) => {
+            given_estimators::give(ctx, object, &action.member, given).await.map_err(failed)?
+        }
+        Act::TakeEstimator => given_estimators::take(ctx, object, &action.member).await.map_err(failed)?,
         Act::Apply { place, object, manifest, force, .. } => {
             let applied = objects(places, *place)?.apply(object, &manifest.0, *force).await;
             return applied.map(Some).map_err(failed);

@@ -6,7 +6,7 @@ use crds::cluster_addon::AppliedObject;
 use crds::karmada_deployment::{KarmadaMemberStatus, SyncMode};
 use crds::{KarmadaDeployment, ObjectExt};
 use plan::karmada_deployment::members::{
-    Certificates, IMPERSONATOR, KINDS_OF_MEMBER, Member, MemberSeen, Place, PlaneSeen, Target, Wanted, Wish,
+    Certificates, IMPERSONATOR, KINDS_OF_MEMBER, Member, MemberSeen, Place, PlaneSeen, ReachedBy, Target, Wanted, Wish,
     facts as known_facts, wanted,
 };
 use plan::karmada_deployment::{Contact, Manifest};
@@ -17,8 +17,10 @@ use super::super::inventory::{Inventory, NAMESPACE};
 use super::asked::Asked;
 use super::certificates;
 use super::facts::facts;
+use super::host_access;
 use super::identity::cluster_uid;
 use super::reach::{Reached, reach};
+use super::refusal::refuses;
 use crate::context::Context;
 use crate::error::Error;
 use crate::objects::{Failure, Found, Objects};
@@ -61,6 +63,7 @@ pub(super) async fn look_at(
             target,
             contact: Contact::NotMade,
             kubeconfig: None,
+            host_access: None,
             in_plane: Vec::new(),
             on_host: None,
             certificates,
@@ -72,18 +75,21 @@ pub(super) async fn look_at(
     let member = &mut looked.member;
     // Before there is a plane, nothing was made in those that have not begun.
     if plane.is_some() || has_begun(asked.object, &member.target.name) {
+        let mut is_refused = false;
         match reach(ctx, asked, &member.target).await? {
             Err(problem) => member.kubeconfig = Some(problem),
             Ok(reached) => {
                 let (reached_by, target, certificates) = (&reached, &member.target, &member.certificates);
                 let look = Look { ctx, asked, plane, reached: reached_by, target, certificates };
-                member.contact = match silent {
-                    Some(why) => Contact::Lost(why),
+                member.contact = match &silent {
+                    Some(why) => Contact::Lost(why.clone()),
                     None => look.contact().await,
                 };
+                is_refused = silent.is_none() && look.is_refused(&member.contact).await;
                 looked.objects = Some(reached.objects);
             }
         }
+        member.host_access = host_access::read(ctx, asked, &member.target, is_refused).await?;
     }
     if let (Some(plane), Some(inventory)) = (plane, asked.in_plane)
         && let Some(facts) = known_facts(&asked.basis(), &member.target, &member.contact, plane)
@@ -117,6 +123,12 @@ impl Look<'_> {
             Ok(seen) => Contact::Made(seen),
             Err(why) => Contact::Lost(why),
         }
+    }
+
+    /// Whether a member that did not answer refuses the kubeconfig that was read on its Host.
+    async fn is_refused(&self, contact: &Contact<MemberSeen>) -> bool {
+        let is_by_host = matches!(self.target.reached_by, ReachedBy::Host(_));
+        is_by_host && matches!(contact, Contact::Lost(_)) && refuses(&self.reached.objects.client()).await
     }
 
     async fn seen(&self) -> Result<MemberSeen, String> {

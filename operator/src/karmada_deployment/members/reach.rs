@@ -1,7 +1,8 @@
-//! How a member is reached: by the kubeconfig of its Cluster, or of the Secret that the spec names.
+//! How a member is reached: by the kubeconfig of its Cluster, of the Secret that the spec names, or of the one with
+//! what was read on its Host.
 
 use crds::karmada_deployment::SyncMode;
-use crds::names::KARMADA_FIELD_MANAGER;
+use crds::names::{KARMADA_FIELD_MANAGER, member_kubeconfig_secret};
 use crds::{ObjectExt, Reason};
 use plan::addon::Problem;
 use plan::karmada_deployment::members::{ReachedBy, Target, Wish};
@@ -39,6 +40,7 @@ pub(super) async fn reach(
             return refused(Reason::SecretNotFound, "nothing tells any more by which kubeconfig it is reached".into());
         }
         ReachedBy::Secret(name) => name.clone(),
+        ReachedBy::Host(_) => member_kubeconfig_secret(asked.object.name(), &target.name),
     };
     let checked = match from_secret(ctx, namespace, &secret).await? {
         Ok(checked) => checked,

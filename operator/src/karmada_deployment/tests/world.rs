@@ -58,7 +58,7 @@ async fn bundle() -> String {
 }
 
 /// A kubeconfig that leads nowhere: its client is another one.
-fn kubeconfig(server: &str) -> String {
+pub fn kubeconfig(server: &str) -> String {
     let now = "2026-11-21T00:00:00Z".parse().unwrap();
     let pki = Pki::generate(fixtures::TWO, &Scheme::default(), now).unwrap();
     let authority = STANDARD.encode(pki.authority(Subject::Ca).unwrap().trusted());

@@ -7,6 +7,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use e2e::api_server::ApiServer;
 use e2e::karmada::given::Given;
+use e2e::karmada::node::{CONTROLLERS, Node};
 use e2e::karmada::works::{objects, settings};
 use k8s_openapi::api::authentication::v1::TokenReview;
 use k8s_openapi::api::core::v1::{Secret, ServiceAccount};
@@ -15,8 +16,7 @@ use kube::{Client, ResourceExt};
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
-use super::node::Node;
-use super::{CONTROLLERS, World};
+use super::World;
 
 /// The namespace of the agent.
 const AGENTS: &str = "karmada-system";

@@ -10,6 +10,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use crds::KarmadaDeployment;
 use crds::karmada_deployment::KarmadaRestoredFrom;
+use e2e::api_server::free_node_port;
 use e2e::karmada::works::{bindings_are_converted, leaders_renew_their_leases, policies_pass_the_webhooks};
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
@@ -21,8 +22,8 @@ use super::World;
 use super::members::{Member, a_change_reaches, join, propagate, run_all, start_four};
 use super::moved::Seen;
 use super::snapshot::Snapshot;
+use crate::executor;
 use crate::restore::approve;
-use crate::{executor, node_port};
 use arrivals::Arrivals;
 use changes::{changes_since, deletion_is_held, give, take};
 
@@ -107,7 +108,7 @@ async fn begin_elsewhere(world: &World, backup: &Backup) -> Result<World> {
     executor::store(&world.client).await?;
     let mut spec = serde_json::to_value(&backup.plane.spec)?;
     spec["hostNamespace"] = json!(namespace);
-    spec["apiServer"]["nodePort"] = json!(node_port()?);
+    spec["apiServer"]["nodePort"] = json!(free_node_port()?);
     spec["restoreFrom"] = executor::restore_from();
     let plane = json!({
         "apiVersion": "clusterwright.dev/v1alpha1", "kind": "KarmadaDeployment", "metadata": {"name": name}, "spec": spec,

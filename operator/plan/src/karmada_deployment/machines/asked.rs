@@ -4,6 +4,7 @@
 use crds::KarmadaDeployment;
 use serde_json::{Value, json};
 
+use super::super::component::Component;
 use super::super::release::Release;
 use super::order::{Part, parts};
 use super::placed::{placed, version};
@@ -15,7 +16,11 @@ use crate::settings::is_stopped;
 /// All programs that the machines of a plane are to have: a list of `{name, version}`.
 pub(crate) fn programs(object: &KarmadaDeployment, release: &Release) -> Value {
     let program = |part: Part| {
-        let Part::Component(component) = part else { return None };
+        let component = match part {
+            Part::Component(component) => component,
+            Part::Estimators => Component::Estimator,
+            Part::Balancer | Part::Etcd | Part::LoadBalancer => return None,
+        };
         Some(json!({ "name": component.name(), "version": component.version(&object.spec, release) }))
     };
     parts(&object.spec).into_iter().filter_map(|(_, part)| program(part)).collect()
@@ -26,7 +31,7 @@ pub(crate) fn services(object: &KarmadaDeployment, release: &Release, address: &
     let asked = |part: Part| {
         let running = match part {
             Part::Component(component) => component.version(&object.spec, release),
-            Part::Balancer | Part::Etcd | Part::LoadBalancer => String::new(),
+            Part::Balancer | Part::Etcd | Part::LoadBalancer | Part::Estimators => String::new(),
         };
         service_asked(object, release, part, (address, &running))
     };

@@ -14,9 +14,9 @@ pub(super) mod reset;
 mod withdraw_runs;
 
 use super::act::Act;
+use super::part_wanted::Basis;
 use super::proposal::{Needs, Proposal, Round};
 use super::state::PlaneState;
-use super::wanted_parts::Basis;
 use crate::addon::Problem;
 
 /// One row of the table.

@@ -20,9 +20,20 @@ pub enum Part {
     Component(Component),
     /// What holds the plane's endpoint on the machine.
     LoadBalancer,
+    /// The estimators of all members.
+    Estimators,
 }
 
 impl Part {
+    /// The part that brings a component.
+    pub const fn of(component: Component) -> Self {
+        match component {
+            Component::Etcd => Self::Etcd,
+            Component::Estimator => Self::Estimators,
+            _ => Self::Component(component),
+        }
+    }
+
     /// What messages call it.
     pub const fn title(self) -> &'static str {
         match self {
@@ -30,6 +41,7 @@ impl Part {
             Self::Etcd => "etcd",
             Self::Component(component) => component.name(),
             Self::LoadBalancer => "the endpoint's load balancer",
+            Self::Estimators => "the estimators of members",
         }
     }
 
@@ -40,12 +52,24 @@ impl Part {
             Self::Etcd => "etcd",
             Self::Component(component) => component.suffix(),
             Self::LoadBalancer => "load-balancer",
+            Self::Estimators => "estimators",
         }
     }
 
-    /// Whether what it serves is away for a moment when it is changed. A balancer reads its configuration again.
+    /// Whether what it serves is away for a moment when it is changed. A balancer reads its configuration again; of
+    /// estimators those alone are away that are others than before, and a scheduler asks none but those beside it.
     pub const fn interrupts(self) -> bool {
-        !matches!(self, Self::Balancer)
+        !matches!(self, Self::Balancer | Self::Estimators)
+    }
+
+    /// Whether it is waited for where it does not work. An estimator whose member is away does not.
+    pub const fn is_waited_for(self) -> bool {
+        !matches!(self, Self::Estimators)
+    }
+
+    /// Whether it is programs of a plane's own version.
+    pub fn has_programs(self) -> bool {
+        self.steps().contains(&Step::KarmadaPrograms)
     }
 
     /// Whether the machines that have it must know of another one before it has it, too. Who holds the endpoint's
@@ -60,11 +84,11 @@ impl Part {
         matches!(self, Self::Etcd)
     }
 
-    /// The unit that a probe looks at; none: no probe does.
+    /// The unit that a probe looks at; none: it has no one unit.
     pub fn unit(self) -> Option<String> {
         match self {
             Self::Balancer | Self::Component(_) => Some(format!("clusterwright-karmada-{}.service", self.name())),
-            Self::Etcd | Self::LoadBalancer => None,
+            Self::Etcd | Self::LoadBalancer | Self::Estimators => None,
         }
     }
 
@@ -81,7 +105,7 @@ impl Part {
         match self {
             Self::Balancer => &[Step::KarmadaBalancer],
             Self::Etcd => &[Step::Etcd],
-            Self::Component(_) => &[Step::KarmadaPrograms, Step::KarmadaService],
+            Self::Component(_) | Self::Estimators => &[Step::KarmadaPrograms, Step::KarmadaService],
             Self::LoadBalancer => &[Step::LoadBalancer],
         }
     }
@@ -111,6 +135,7 @@ pub fn parts(spec: &KarmadaDeploymentSpec) -> Vec<(Stage, Part)> {
     let endpoint = spec.binary.as_ref().and_then(|binary| binary.endpoint.as_ref());
     let is_held = endpoint.is_some_and(|endpoint| endpoint.provider == EndpointProvider::Keepalived);
     parts.extend(is_held.then_some((Stage::ApiServer, Part::LoadBalancer)));
+    parts.extend(spec.estimator.as_ref().map(|_| (Stage::Estimators, Part::Estimators)));
     parts.sort_by_key(|(stage, part)| (*stage, *part));
     parts
 }

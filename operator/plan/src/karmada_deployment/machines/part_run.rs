@@ -10,9 +10,9 @@ use serde_json::{Map, Value};
 
 use super::super::component::Component;
 use super::order::{Part, in_order, steps};
+use super::part_wanted::PartWanted;
 use super::placed::digest_in;
 use super::state::PlaneState;
-use super::wanted_parts::PartWanted;
 use crate::attempts;
 use crate::naming::short_hash;
 use crate::run_request::{Attempt, RunRequest, Target};
@@ -78,11 +78,13 @@ fn number(state: &PlaneState<'_>, wanted: &[&PartWanted], targets: &[Target<'_>]
 /// What playbooks need of these parts.
 fn variables(wanted: &[&PartWanted], targets: &[Target<'_>]) -> BTreeMap<String, Value> {
     let mut vars: BTreeMap<String, Value> = wanted.iter().flat_map(|one| one.vars.clone()).collect();
+    if wanted.iter().any(|one| one.part.has_programs()) {
+        let programs: Vec<Value> = wanted.iter().filter_map(|one| one.program.clone()).collect();
+        vars.insert("karmada_programs".to_owned(), Value::Array(programs));
+    }
     if wanted.iter().all(|one| one.services.is_empty()) {
         return vars;
     }
-    let programs: Vec<Value> = wanted.iter().filter_map(|one| one.program.clone()).collect();
-    vars.insert("karmada_programs".to_owned(), Value::Array(programs));
     let of_host = |(machine, _): &Target<'_>| {
         let host = machine.host_name()?;
         let services: Vec<Value> = wanted.iter().filter_map(|one| one.services.get(host).cloned()).collect();

@@ -20,12 +20,19 @@ pub(super) fn placed(machine: &ClusterMachine<'_>, part: Part, runs: &[&Playbook
     let recorded = || status?.applied.as_ref()?.parts.get(part.name()).cloned();
     let digest = brought.map(|(_, digest)| digest.to_owned()).or_else(recorded);
     let digest = digest.filter(|digest| digest != Digest::ABSENT);
+    let seen = status.and_then(|status| status.parts.iter().find(|seen| seen.name == part.name()));
+    let is_newer = |seen: &&MachinePart| brought.is_none_or(|(at, _)| seen.last_probe_time.0 > at);
+    if !part.is_waited_for() {
+        let digest = match seen.filter(is_newer) {
+            Some(seen) => seen.digest.clone(),
+            None => digest,
+        };
+        return digest.map(|digest| Placed { digest, is_well: Some(true) });
+    }
     if part.unit().is_none() {
         let is_well = part != Part::Etcd || !has_sick_member(machine.machine);
         return digest.map(|digest| Placed { digest, is_well: Some(is_well) });
     }
-    let seen = status.and_then(|status| status.parts.iter().find(|seen| seen.name == part.name()));
-    let is_newer = |seen: &&MachinePart| brought.is_none_or(|(at, _)| seen.last_probe_time.0 > at);
     match seen.filter(is_newer) {
         Some(seen) => seen.digest.clone().map(|digest| Placed { digest, is_well: Some(seen.healthy) }),
         // A run waits until it works.

@@ -16,12 +16,13 @@ use super::history::prune;
 use super::lock::{grant, last_token};
 use super::operations::propose;
 use super::order::Part;
+use super::part_wanted::{Basis, PartWanted};
 use super::placed::{placed, version};
 use super::proposal::Round;
 use super::rollout::{Progress, progress};
 use super::state::PlaneState;
 use super::taken_off::taken_off;
-use super::wanted_parts::{Basis, PartWanted, wanted_parts};
+use super::wanted_parts::wanted_parts;
 use crate::Next;
 use crate::addon::Problem;
 use crate::lock::Lock;
@@ -33,6 +34,8 @@ pub(in super::super) struct Machines<'a> {
     pub round: Round,
     /// How far each part is, in the order of the stages; none: a file of one is not there yet.
     pub(super) parts: Vec<(PartWanted, Progress<'a>)>,
+    /// How many members are to have an estimator.
+    members_with_estimator: usize,
 }
 
 impl<'a> Machines<'a> {
@@ -56,7 +59,7 @@ impl<'a> Machines<'a> {
             (one, progress)
         };
         let parts = wanted.unwrap_or_default().into_iter().map(how_far).collect();
-        Some(Self { state, round, parts })
+        Some(Self { state, round, parts, members_with_estimator: observed.material.estimators.len() })
     }
 
     /// What is done beside the stages, in any case.
@@ -82,7 +85,10 @@ impl<'a> Machines<'a> {
 
     /// What is taken off machines, once nothing in the plane leads to it any more.
     pub fn taken_off(&self) -> Option<(Option<Act>, String)> {
-        let (run, message) = taken_off(&self.state)?;
+        // Who asks estimators is changed first, and their members let go of them.
+        let asks = |part: Part| matches!(part, Part::Component(component) if component.asks_estimators());
+        let is_asked = self.parts.iter().any(|(one, how_far)| asks(one.part) && !how_far.is_done());
+        let (run, message) = taken_off(&self.state, is_asked || self.members_with_estimator > 0)?;
         let may_work = self.round.might_work();
         Some((run.filter(|_| may_work), message))
     }
@@ -150,7 +156,7 @@ impl<'a> Machines<'a> {
         let spec = &self.state.object.spec;
         let shown = |component: Component| {
             component.replicas(spec)?;
-            let part = if component == Component::Etcd { Part::Etcd } else { Part::Component(component) };
+            let part = Part::of(component);
             let has: Vec<_> = self
                 .state
                 .working(part.role(spec))
@@ -169,7 +175,27 @@ impl<'a> Machines<'a> {
                 ready_replicas: i32::try_from(ready).unwrap_or(i32::MAX),
             })
         };
-        Component::ALL.into_iter().filter_map(shown).collect()
+        Component::ALL.into_iter().filter_map(shown).chain(self.shown_estimators()).collect()
+    }
+
+    /// The estimators of all members in one row, each of them once for each machine; none: there are none.
+    fn shown_estimators(&self) -> Option<KarmadaComponentStatus> {
+        let part = Part::Estimators;
+        let machines = || self.state.working(part.role(&self.state.object.spec));
+        let has: Vec<_> = machines().filter_map(|machine| placed(&machine, part, self.state.seen.runs)).collect();
+        let oldest = has.iter().filter_map(|placed| version(&placed.digest)).min();
+        let seen = machines().filter_map(|machine| {
+            let mut parts = machine.machine.status.as_ref()?.parts.iter();
+            parts.find(|seen| seen.name == part.name() && seen.healthy).map(|seen| seen.members.len())
+        });
+        let ready: usize = seen.map(|sick| self.members_with_estimator.saturating_sub(sick)).sum();
+        let members = i32::try_from(self.members_with_estimator).unwrap_or(i32::MAX);
+        (members > 0).then(|| KarmadaComponentStatus {
+            name: Component::Estimator.name().to_owned(),
+            version: oldest.map(str::to_owned),
+            replicas: members.saturating_mul(self.state.cluster.control_planes),
+            ready_replicas: i32::try_from(ready).unwrap_or(i32::MAX),
+        })
     }
 }
 

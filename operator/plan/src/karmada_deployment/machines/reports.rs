@@ -7,11 +7,11 @@ use super::super::progress::StageReport;
 use super::act::Act;
 use super::order::Part;
 use super::part_run::part_run;
+use super::part_wanted::PartWanted;
 use super::plane::Machines;
 use super::rollout::{Progress, titles};
 use super::together::together;
 use super::turn::Turn;
-use super::wanted_parts::PartWanted;
 use crate::message::count;
 
 impl Machines<'_> {

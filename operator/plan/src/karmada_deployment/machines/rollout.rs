@@ -8,10 +8,10 @@ use crds::{PlaybookRun, Reason};
 use jiff::Timestamp;
 
 use super::order::Part;
+use super::part_wanted::PartWanted;
 use super::placed::{digest_in, placed, silent_since};
 use super::state::PlaneState;
 use super::turn::{Placed, PlaneMachine, Turn, turn};
-use super::wanted_parts::PartWanted;
 use crate::addon::Problem;
 use crate::attempts::{self, Failure, Outcome, RetryDecision};
 use crate::cluster_machine::ClusterMachine;

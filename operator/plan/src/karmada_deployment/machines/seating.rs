@@ -36,6 +36,7 @@ pub fn seats(object: &KarmadaDeployment, seen: &MachinesSeen<'_>) -> Seats {
             EtcdTopology::Stacked | EtcdTopology::External => Vec::new(),
         },
         is_served: is_served(object, &of_plane, seen),
+        has_estimators: of_plane.iter().any(|machine| placed(machine, Part::Estimators, seen.runs).is_some()),
         versions: versions(&of_plane, seen),
     }
 }
@@ -74,10 +75,9 @@ fn is_served(object: &KarmadaDeployment, machines: &[ClusterMachine<'_>], seen: 
 fn versions(machines: &[ClusterMachine<'_>], seen: &MachinesSeen<'_>) -> BTreeMap<Component, String> {
     let numbers = |version: &str| version.split('.').map(str::parse).collect::<Result<Vec<u32>, _>>().ok();
     let newest = |component: Component| {
-        let part = if component == Component::Etcd { Part::Etcd } else { Part::Component(component) };
-        let placed = machines.iter().filter_map(|machine| placed(machine, part, seen.runs));
+        let placed = machines.iter().filter_map(|machine| placed(machine, Part::of(component), seen.runs));
         let versions = placed.filter_map(|placed| version(&placed.digest).map(str::to_owned));
         Some((component, versions.max_by_key(|version| numbers(version))?))
     };
-    Component::ALL.into_iter().filter_map(newest).collect()
+    Component::every().filter_map(newest).collect()
 }

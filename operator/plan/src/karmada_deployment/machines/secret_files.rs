@@ -8,6 +8,8 @@ use crds::{KarmadaDeployment, PlaybookRun};
 use super::super::component::Component;
 use super::super::material::Material;
 use super::super::seats::Seats;
+use super::estimators;
+use super::order::Part;
 use super::service::{files_on, secret_key};
 
 /// The files that a run needs of its plane, by the keys that its variables name; none: one of them is not there yet, or
@@ -19,6 +21,13 @@ pub fn secret_files(
     run: &PlaybookRun,
 ) -> Option<BTreeMap<String, Vec<u8>>> {
     let mut found = BTreeMap::new();
+    // The same on all machines.
+    if run.spec.parts().any(|part| part.part == Part::Estimators.name()) {
+        for (member, given) in &material.estimators {
+            let files = given.files.0.iter();
+            found.extend(files.map(|(name, content)| (estimators::secret_key(member, name), content.clone())));
+        }
+    }
     let services = Component::ALL.into_iter().filter(|component| *component != Component::Etcd);
     for component in services {
         let of_component = run.spec.parts().filter(|part| part.part == component.suffix());

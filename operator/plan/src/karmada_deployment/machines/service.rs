@@ -16,9 +16,9 @@ use super::order::Part;
 use crate::naming::short_hash;
 
 /// Where the programs of a version are.
-const PROGRAMS: &str = "/opt/clusterwright/karmada";
+pub(super) const PROGRAMS: &str = "/opt/clusterwright/karmada";
 /// Where the files of services are, each in a directory of its own: none reads those of another one.
-const FILES: &str = "/etc/karmada/pki";
+pub(super) const FILES: &str = "/etc/karmada/pki";
 
 /// What a machine's services follow from beside the spec.
 #[derive(Clone, Copy, Debug)]
@@ -60,21 +60,8 @@ pub fn service(
 ) -> Service {
     let command = container(object, release, component).command;
     let (own, external) = (overlay(component, site), object.spec.etcd.external.is_some());
-    let is_kept = |name: &str| external && name == "etcd-servers";
-    let mut arguments: Vec<String> = Vec::new();
-    let mut written: Vec<&str> = Vec::new();
-    for argument in command.iter().skip(1) {
-        let name = argument.trim_start_matches("--").split_once('=').map_or("", |(name, _)| name);
-        match own.iter().find(|(flag, _)| *flag == name && !is_kept(name)) {
-            Some((flag, value)) => {
-                written.push(flag);
-                arguments.push(format!("--{flag}={value}"));
-            }
-            None => arguments.push(on_machine(argument, component)),
-        }
-    }
-    let more = own.iter().filter(|(flag, _)| !written.contains(flag) && !is_kept(flag));
-    arguments.extend(more.map(|(flag, value)| format!("--{flag}={value}")));
+    let own: Vec<(&str, String)> = own.into_iter().filter(|(name, _)| !(external && *name == "etcd-servers")).collect();
+    let arguments = arguments_on_machine(&command, &own, &directory(component));
     let program = format!("{PROGRAMS}/{version}/bin/{}", component.name());
     let restarted = restarted_at(object, component).map(|at| at.to_string()).unwrap_or_default();
     let mut parts = vec![program.as_str(), files, &restarted];
@@ -101,12 +88,31 @@ fn directory(component: Component) -> String {
     format!("{FILES}/{}", component.suffix())
 }
 
+/// The flags of a program in a Pod, with these in place of those of the same names, and its files in this directory.
+pub(super) fn arguments_on_machine(command: &[String], own: &[(&str, String)], directory: &str) -> Vec<String> {
+    let mut arguments: Vec<String> = Vec::new();
+    let mut written: Vec<&str> = Vec::new();
+    for argument in command.iter().skip(1) {
+        let name = argument.trim_start_matches("--").split_once('=').map_or("", |(name, _)| name);
+        match own.iter().find(|(flag, _)| *flag == name) {
+            Some((flag, value)) => {
+                written.push(flag);
+                arguments.push(format!("--{flag}={value}"));
+            }
+            None => arguments.push(on_machine(argument, directory)),
+        }
+    }
+    let more = own.iter().filter(|(flag, _)| !written.contains(flag));
+    arguments.extend(more.map(|(flag, value)| format!("--{flag}={value}")));
+    arguments
+}
+
 /// The flag with the paths of the machine.
-fn on_machine(argument: &str, component: Component) -> String {
+fn on_machine(argument: &str, directory: &str) -> String {
     let Some((before, file)) = argument.split_once(&format!("{DIRECTORY}/")) else { return argument.to_owned() };
     match file {
-        "pki" => format!("{before}{}", directory(component)),
-        file => format!("{before}{}/{}", directory(component), flat(file)),
+        "pki" => format!("{before}{directory}"),
+        file => format!("{before}{directory}/{}", flat(file)),
     }
 }
 

@@ -3,28 +3,30 @@
 
 use crds::playbook_run::Digest;
 use crds::step::Intent;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::super::component::Component;
 use super::act::Act;
+use super::estimators;
 use super::order::{Part, parts};
 use super::part_run::part_run;
+use super::part_wanted::PartWanted;
 use super::placed::{digest_in, placed};
 use super::state::PlaneState;
-use super::wanted_parts::PartWanted;
 use crate::attempts::{self, RetryDecision};
 use crate::cluster_machine::ClusterMachine;
 use crate::moment::clock;
 use crate::run_request::Target;
 
 /// The run that takes the first of them off, if one is due, and what is said; none: nothing is to be taken off.
-pub(super) fn taken_off(state: &PlaneState<'_>) -> Option<(Option<Act>, String)> {
+/// `keeps_estimators`: those stay for now.
+pub(super) fn taken_off(state: &PlaneState<'_>, keeps_estimators: bool) -> Option<(Option<Act>, String)> {
     let wanted = parts(&state.object.spec);
     let is_wanted = |part: Part| wanted.iter().any(|(_, wanted)| *wanted == part);
-    let mut all = Component::ALL.into_iter().filter(|component| *component != Component::Etcd);
+    let mut all = Component::every().filter(|component| *component != Component::Etcd);
     let (component, part, machines) = all.find_map(|component| {
-        let part = Part::Component(component);
-        if is_wanted(part) {
+        let part = Part::of(component);
+        if is_wanted(part) || (part == Part::Estimators && keeps_estimators) {
             return None;
         }
         let has = |machine: &ClusterMachine<'_>| placed(machine, part, state.seen.runs).is_some();
@@ -49,15 +51,24 @@ pub(super) fn taken_off(state: &PlaneState<'_>) -> Option<(Option<Act>, String)>
     if targets.is_empty() {
         return Some((None, waits.unwrap_or(message)));
     }
-    let service = json!({
-        "name": part.name(), "state": Digest::ABSENT, "unit": part.unit(), "directory": format!("/etc/karmada/pki/{}", part.name()),
-    });
     let mut absent = PartWanted::new(component.stage(), part);
     for (machine, _) in &targets {
         absent.digests.insert(machine.name().to_owned(), Digest::ABSENT.to_owned());
-        absent.services.extend(machine.host_name().map(|host| (host.to_owned(), service.clone())));
+        if part != Part::Estimators {
+            absent.services.extend(machine.host_name().map(|host| (host.to_owned(), service(part))));
+        }
+    }
+    if part == Part::Estimators {
+        absent.vars.insert(estimators::VARIABLE.to_owned(), estimators::none());
     }
     Some((Some(Act::create(part_run(state, &[&absent], &targets))), message))
+}
+
+/// The service of a component that is not to be there.
+fn service(part: Part) -> Value {
+    json!({
+        "name": part.name(), "state": Digest::ABSENT, "unit": part.unit(), "directory": format!("/etc/karmada/pki/{}", part.name()),
+    })
 }
 
 fn decision(state: &PlaneState<'_>, part: Part, machine: &ClusterMachine<'_>) -> RetryDecision {

@@ -1,6 +1,7 @@
 //! Parts as they are brought to machines, turn by turn; what a machine's services are.
 
 mod certificates;
+mod estimators;
 pub(in super::super) mod fleet;
 mod services;
 mod stories;
@@ -48,7 +49,9 @@ impl World {
         let names: Vec<&str> = self.machines.iter().map(|machine| machine.name.as_str()).collect();
         let digest = |name: &str| match part {
             Part::Balancer => names.join(" "),
-            Part::Component(_) | Part::Etcd | Part::LoadBalancer => format!("{} {name}", self.version),
+            Part::Component(_) | Part::Etcd | Part::LoadBalancer | Part::Estimators => {
+                format!("{} {name}", self.version)
+            }
         };
         names.iter().map(|name| ((*name).to_owned(), digest(name))).collect()
     }
@@ -188,7 +191,7 @@ fn the_parts_of_a_run_are_in_the_order_of_its_steps() {
     let mut ordered = parts.to_vec();
     ordered.sort_by_key(|part| in_order(*part));
     assert_eq!(ordered, [parts[0], parts[1], parts[3], parts[2]]);
-    for (_, part) in super::parts(&plane(ALL).spec) {
+    for (_, part) in super::parts(&plane(&format!("{ALL}, estimator: {{}}")).spec) {
         let brought = KarmadaPart { part: part.name().to_owned(), digests: BTreeMap::new() };
         assert_eq!(super::order::steps(&[part]).last(), Some(&brought.step()), "{part:?}");
     }

@@ -1,20 +1,16 @@
 //! What each machine is to have of each part now, and what a run must know to bring it.
 
-use std::collections::BTreeMap;
-
-use crds::KarmadaDeployment;
 use crds::cluster_deployment::EtcdTopology;
 use serde_json::{Map, Value, json};
 
 use super::super::component::Component;
 use super::super::endpoint::PORT;
-use super::super::material::Material;
 use super::super::place::Stage;
-use super::super::release::Release;
-use super::super::seats::{Seat, Seats};
-use super::super::upgrade::{Due, Upgrade};
+use super::super::upgrade::Due;
 use super::balancer::frontends;
+use super::estimators;
 use super::order::{Part, parts};
+use super::part_wanted::{Basis, PartWanted, working};
 use super::placed::placed;
 use super::service::{Service, Site, digest_of, exec_start, files_on, secret_key, service};
 use super::state::PlaneState;
@@ -22,40 +18,6 @@ use crate::cluster_machine::ClusterMachine;
 use crate::naming::short_hash;
 use crate::rotation::{Authorities, Ring, Subject};
 use crate::settings::{BACKENDS, stopped};
-
-/// A part that is wanted.
-#[derive(Clone, Debug, PartialEq)]
-pub(in super::super) struct PartWanted {
-    pub stage: Stage,
-    pub part: Part,
-    /// The digest that each machine is to have, by the Machine's name.
-    pub digests: BTreeMap<String, String>,
-    /// Of a component: its service on each of them, by the Host's name.
-    pub services: BTreeMap<String, Value>,
-    /// Its program: `{name, version}`.
-    pub program: Option<Value>,
-    /// What else a run must know that brings it.
-    pub vars: BTreeMap<String, Value>,
-    /// Whether an upgrade has yet to come to it.
-    pub is_held: bool,
-}
-
-impl PartWanted {
-    /// Nothing of it, on no machine.
-    pub fn new(stage: Stage, part: Part) -> Self {
-        let (digests, services, vars) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
-        Self { stage, part, digests, services, program: None, vars, is_held: false }
-    }
-}
-
-/// What the parts follow from.
-pub(in super::super) struct Basis<'a> {
-    pub object: &'a KarmadaDeployment,
-    pub release: &'a Release,
-    pub material: &'a Material,
-    pub seats: &'a Seats,
-    pub upgrade: Option<&'a Upgrade>,
-}
 
 /// All parts in their order; none: a file of one is not there yet.
 pub(in super::super) fn wanted_parts(state: &PlaneState<'_>, basis: &Basis<'_>) -> Option<Vec<PartWanted>> {
@@ -66,14 +28,10 @@ pub(in super::super) fn wanted_parts(state: &PlaneState<'_>, basis: &Basis<'_>) 
             Part::LoadBalancer => wanted.push(load_balancer(basis, stage)),
             Part::Etcd => wanted.push(etcd(state, basis, stage)),
             Part::Component(component) => wanted.extend(component_part(state, basis, stage, component)?),
+            Part::Estimators => wanted.extend(estimators::part(state, basis)),
         }
     }
     Some(wanted)
-}
-
-/// The machines that get parts: those that are part of the plane.
-fn working<'a>(basis: &Basis<'a>) -> impl Iterator<Item = &'a Seat> {
-    basis.seats.control_planes.iter().filter(|seat| seat.is_provisioned)
 }
 
 fn addresses<'a>(basis: &Basis<'a>) -> Vec<&'a str> {

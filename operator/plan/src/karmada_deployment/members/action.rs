@@ -1,8 +1,10 @@
 //! What the planner of members answers.
 
+use crds::PlaybookRun;
 use crds::cluster_addon::AppliedObject;
 use crds::karmada_deployment::KarmadaMemberStatus;
 
+use super::super::given_estimator::GivenEstimator;
 use super::super::leaves::LeafWanted;
 use super::super::place::Manifest;
 use super::leaf::Leaf;
@@ -36,6 +38,24 @@ pub enum Act {
     IssueCertificate(Leaf, LeafWanted),
     /// Delete that Secret.
     DeleteCertificate(Leaf),
+    /// Make this run, which reads the member's kubeconfig on its Host.
+    ReadKubeconfig(Box<PlaybookRun>),
+    /// Put the kubeconfig that a run has read on this Host into the Secret `member_kubeconfig_secret`.
+    KeepKubeconfig {
+        /// The run.
+        run: String,
+        /// The Host.
+        host: String,
+    },
+    /// Delete a run, and what it has read.
+    ForgetRun(Box<PlaybookRun>),
+    /// Delete the Secret `member_kubeconfig_secret`.
+    DeleteKubeconfig,
+    /// Keep this for the member's estimator on machines in the Secret `GivenEstimator::secret` of the object's
+    /// namespace.
+    GiveEstimator(GivenEstimator),
+    /// Delete that Secret.
+    TakeEstimator,
     /// Apply an object by server-side apply of `KARMADA_FIELD_MANAGER`.
     Apply {
         /// Where.
@@ -72,7 +92,14 @@ impl Act {
     /// Where an object is written or deleted; `None`: in the metadata cluster.
     pub fn place(&self) -> Option<Place> {
         match self {
-            Self::IssueCertificate(..) | Self::DeleteCertificate(_) => None,
+            Self::IssueCertificate(..)
+            | Self::DeleteCertificate(_)
+            | Self::ReadKubeconfig(_)
+            | Self::KeepKubeconfig { .. }
+            | Self::ForgetRun(_)
+            | Self::DeleteKubeconfig
+            | Self::GiveEstimator(_)
+            | Self::TakeEstimator => None,
             Self::Apply { place, .. } | Self::Patch { place, .. } | Self::Delete { place, .. } => Some(*place),
         }
     }

@@ -14,6 +14,7 @@ use super::context::{Context, Outcome};
 use super::leaf::Leaf;
 use super::observed::{PlaneSeen, is_of};
 use super::push::IMPERSONATOR;
+use super::unreachable::unreachable;
 use crate::message::count;
 
 const RBAC: &str = "rbac.authorization.k8s.io";
@@ -28,7 +29,8 @@ pub const KINDS_OF_MEMBER: [Kind; 5] = [
     ("", "v1", "ServiceAccount"),
 ];
 /// The kinds of which objects of a member in the plane are removed, in this order, beside its Cluster.
-pub const KINDS_OF_PLANE: [Kind; 6] = [
+pub const KINDS_OF_PLANE: [Kind; 7] = [
+    ("", "v1", "Service"),
     (RBAC, "v1", "ClusterRoleBinding"),
     (RBAC, "v1", "RoleBinding"),
     (RBAC, "v1", "ClusterRole"),
@@ -90,6 +92,8 @@ pub(super) fn clean(context: &Context<'_>, plane: &PlaneSeen) -> Outcome {
     let works = plane.works.get(&context.target.name).copied().unwrap_or_default();
     let mut made_for = plane.made_for(context.observed.object, &context.target.name);
     made_for.retain(|live| works == 0 || live["kind"] != "Namespace");
+    // Its estimator goes by itself.
+    made_for.retain(|live| live["kind"] != "Service");
     let Cleaning { mut acts, left } = by_kind(Place::Plane, made_for, &KINDS_OF_PLANE);
     if context.member.is_some_and(|member| member.certificates.agent.files.is_some()) {
         acts.push(Act::DeleteCertificate(Leaf::Agent));
@@ -122,7 +126,7 @@ fn away(context: &Context<'_>) -> Outcome {
         outcome.is_gone = true;
         return outcome;
     }
-    let why = context.unreachable();
+    let why = unreachable(context);
     let message = format!(
         "{}; what the join made there is removed when it answers; to leave it there, {}",
         why.message,

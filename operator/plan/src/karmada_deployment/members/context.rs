@@ -11,14 +11,14 @@ use crds::{ObjectExt, Reason};
 use serde_json::Value;
 
 use super::super::contact::Contact;
-use super::super::material::Files;
+use super::super::contents::Files;
+use super::super::files::{flat, key};
 use super::action::Act;
 use super::cluster::impersonator_secret;
 use super::estimator::on_host;
 use super::observed::{Basis, Facts, Member, MemberSeen, Observed, PlaneSeen};
 use super::target::{Target, Wish, has_begun};
 use crate::addon::Problem;
-use crate::message::quote;
 
 /// One member, and all that is known of it.
 pub(super) struct Context<'a> {
@@ -125,19 +125,6 @@ impl<'a> Context<'a> {
         let target = commands::Target::KarmadaDeployment;
         commands::annotate(target, &object.metadata, annotation::FORCE_REMOVE, value.join(","))
     }
-
-    /// Why it does not answer.
-    pub fn unreachable(&self) -> Problem {
-        if let Some(problem) = self.member.and_then(|member| member.kubeconfig.clone()) {
-            return problem;
-        }
-        let why = match self.member.map(|member| &member.contact) {
-            Some(Contact::Lost(why)) => format!(": {}", quote(why.clone())),
-            _ => String::new(),
-        };
-        let message = format!("its API does not answer the operator{why}");
-        Problem { reason: Reason::MemberUnreachable, message }
-    }
 }
 
 /// What a member is, and how Karmada is to reach it: as it says itself; of one that does not answer as the plane
@@ -154,10 +141,15 @@ pub fn facts(basis: &Basis<'_>, target: &Target, contact: &Contact<MemberSeen>, 
         let is_it = |live: &&&Value| live["kind"] == "Secret" && live["metadata"]["name"] == secret;
         decoded(&made_for.iter().find(is_it)?["data"][key])
     };
-    // What its estimator was given is on the host.
-    let on_host =
-        |key: &str| decoded(&on_host(basis, &target.name).find(|live| live["kind"] == "Secret")?["data"][key]);
-    let entries = [("ca", on_host("member.ca.crt")), ("estimator", on_host("member.token"))];
+    // What its estimator was given is on the host, or beside the KarmadaDeployment.
+    let given = |file: &str| {
+        let kept = basis.material.estimators.get(&target.name);
+        kept.and_then(|given| given.files.get(&flat(file))).map(<[u8]>::to_vec).or_else(|| {
+            let secret = on_host(basis, &target.name).find(|live| live["kind"] == "Secret")?;
+            decoded(&secret["data"][key(file)])
+        })
+    };
+    let entries = [("ca", given("member/ca.crt")), ("estimator", given("member/token"))];
     let mut files: BTreeMap<String, Vec<u8>> =
         entries.into_iter().filter_map(|(name, content)| Some((name.to_owned(), content?))).collect();
     if target.sync_mode == SyncMode::Push {

@@ -1,7 +1,10 @@
-//! The estimator of a member: a program on the plane's host that reads the member's Nodes and Pods, and answers the
-//! scheduler how many replicas there is room for. In the member it is a ServiceAccount that may read that, and nothing
-//! else.
+//! The estimator of a member: a program on the plane's host, or on each of its machines, that reads the member's Nodes
+//! and Pods, and answers the scheduler how many replicas there is room for. In the member it is a ServiceAccount that
+//! may read that, and nothing else.
 
+mod files;
+mod on_machines;
+mod wish;
 mod workload;
 
 use crds::karmada_deployment::SyncMode;
@@ -9,9 +12,9 @@ use crds::names::label;
 use crds::{KarmadaDeployment, ObjectExt};
 use serde_json::{Value, json};
 
-use super::super::files::{File, path};
+use super::super::files::path;
 use super::super::leaves::{self, LeafWanted};
-use super::super::names::{MEMBERS_NAMESPACE, estimator_prefix};
+use super::super::names::MEMBERS_NAMESPACE;
 use super::super::place::Hold;
 use super::super::release::Release;
 use super::action::Place;
@@ -20,41 +23,22 @@ use super::manifest::{Stage, Wanted, account, role};
 use super::observed::{Basis, EstimatorDue, Facts};
 use super::pull::AGENT_NAMESPACE;
 use super::target::{Target, Wish};
-
-/// The ServiceAccount of an estimator in its member, the Secret with its token, and its ClusterRole.
-pub const ACCOUNT: &str = "karmada-scheduler-estimator";
-/// The most characters of a Service's name.
-const LONGEST_NAME: usize = 63;
-
-/// Name of its objects on the host: the scheduler looks for a Service of this name.
-pub(super) fn name(object: &KarmadaDeployment, member: &str) -> String {
-    format!("{}-{member}", estimator_prefix(object))
-}
+use files::files;
+pub(super) use on_machines::given;
+pub use wish::ACCOUNT;
+pub(super) use wish::{has_legal_name, is_wanted, is_wished, name};
 
 /// Its certificate.
 pub(super) fn leaf(object: &KarmadaDeployment, member: &str) -> LeafWanted {
     leaves::estimator(object, &name(object, member))
 }
 
-/// Whether a member is to have one, whatever its name.
-pub(super) fn is_wished(object: &KarmadaDeployment, target: &Target) -> bool {
-    let own = target.named.as_ref().and_then(|named| named.estimator);
-    object.spec.estimator.is_some() && target.wish != Wish::Leave && own.is_none_or(|own| own.enabled)
-}
-
-/// Whether the Service may have its name.
-pub(super) fn has_legal_name(object: &KarmadaDeployment, target: &Target) -> bool {
-    name(object, &target.name).len() <= LONGEST_NAME
-}
-
-/// Whether a member is to have one, and may.
-pub(super) fn is_wanted(object: &KarmadaDeployment, target: &Target) -> bool {
-    is_wished(object, target) && has_legal_name(object, target)
-}
-
 /// Whether its certificate may be there, or is wanted.
 pub fn has_estimator(basis: &Basis<'_>, target: &Target) -> bool {
-    is_wanted(basis.object, target) || target.wish == Wish::Leave || on_host(basis, &target.name).next().is_some()
+    is_wanted(basis.object, target)
+        || target.wish == Wish::Leave
+        || on_host(basis, &target.name).next().is_some()
+        || basis.material.estimators.contains_key(&target.name)
 }
 
 /// What was made for a member on the host.
@@ -88,46 +72,22 @@ pub(super) fn wanted(basis: &Basis<'_>, target: &Target, facts: &Facts, certific
     in_member.extend(role(object, target, (ACCOUNT, None), rules(), subject));
     let made = |place: Place, manifest| Wanted::new(Stage::Estimator, place, manifest);
     let mut wanted: Vec<Wanted> = in_member.into_iter().map(|manifest| made(Place::Member, manifest)).collect();
+    if object.spec.binary.is_some() {
+        let service = on_machines::service(basis, target);
+        wanted.extend(service.into_iter().map(|manifest| made(Place::Plane, manifest)));
+        return wanted;
+    }
     let (version, hold) = match basis.estimators {
         EstimatorDue::Now(version) => (version, Hold::Free),
         EstimatorDue::Kept(version) => (version, Hold::Kept),
         EstimatorDue::Later => return wanted,
     };
-    if let (Some(files), Some(release)) = (files(basis, facts, certificate), Release::wanted(&object.spec)) {
+    let files = files(basis, facts, certificate, path);
+    if let (Some(files), Some(release)) = (files, Release::wanted(&object.spec)) {
         let names = (target.name.as_str(), name(object, &target.name));
         let (beside, workload) = workload::objects(object, (names.0, &names.1), (version, release), &files);
         wanted.extend(beside.into_iter().map(|manifest| made(Place::Host, manifest)));
         wanted.push(made(Place::Host, workload).held(hold));
     }
     wanted
-}
-
-/// Its files; none: one of them is not there yet.
-fn files(basis: &Basis<'_>, facts: &Facts, certificate: &Certificate) -> Option<Vec<File>> {
-    let (token, own) = (facts.files.get("estimator")?, certificate.files.as_ref()?);
-    let authority = facts.files.get("ca");
-    let mut files = vec![
-        File::new("kubeconfig", kubeconfig(&facts.server, authority.is_some())),
-        File::new("member/token", token),
-        File::new("pki/ca.crt", basis.material.keys.as_ref()?.get("ca.crt")?),
-        File::new("pki/estimator.crt", own.get("estimator.crt")?),
-        File::new("pki/estimator.key", own.get("estimator.key")?),
-    ];
-    files.extend(authority.map(|authority| File::new("member/ca.crt", authority)));
-    Some(files)
-}
-
-/// The kubeconfig that leads to the member. JSON is YAML.
-fn kubeconfig(server: &str, has_authority: bool) -> String {
-    let mut cluster = json!({ "server": server });
-    if has_authority {
-        cluster["certificate-authority"] = json!(path("member/ca.crt"));
-    }
-    json!({
-        "apiVersion": "v1", "kind": "Config", "current-context": "member",
-        "clusters": [{ "name": "member", "cluster": cluster }],
-        "contexts": [{ "name": "member", "context": { "cluster": "member", "user": ACCOUNT } }],
-        "users": [{ "name": ACCOUNT, "user": { "tokenFile": path("member/token") } }],
-    })
-    .to_string()
 }

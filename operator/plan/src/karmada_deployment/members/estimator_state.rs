@@ -1,5 +1,8 @@
 //! What is said of a member's estimator, and how one that is wanted no more is removed.
 
+mod in_member;
+mod on_machines;
+
 use crds::Reason;
 use serde_json::Value;
 
@@ -8,10 +11,10 @@ use super::super::estimators::are_asked;
 use super::super::pod::first_trouble;
 use super::super::removal::KINDS_OF_HOST;
 use super::action::{Act, Place};
-use super::cleaning::{Cleaning, KINDS_OF_MEMBER, by_kind};
+use super::cleaning::{Cleaning, by_kind};
 use super::cluster::deletion;
 use super::context::Context;
-use super::estimator::{ACCOUNT, has_legal_name, is_wanted, is_wished, name, on_host};
+use super::estimator::{has_legal_name, is_wanted, is_wished, name, on_host};
 use super::estimators::workload;
 use super::leaf::Leaf;
 use super::observed::{EstimatorDue, is_of};
@@ -20,6 +23,7 @@ use crate::addon::Problem;
 use crate::cluster_addon::State;
 use crate::cluster_addon::health::{Health, health};
 use crate::message::quote;
+use in_member::{in_the_member, progressing};
 
 /// What is said of it and done for it; `differs`: what keeps its objects from being as they are wanted.
 pub(super) fn look(context: &Context<'_>, differs: Option<Problem>) -> (Option<Problem>, Vec<Act>) {
@@ -27,8 +31,12 @@ pub(super) fn look(context: &Context<'_>, differs: Option<Problem>) -> (Option<P
     if is_wished(object, target) && !has_legal_name(object, target) {
         return (Some(name_too_long(context)), Vec::new());
     }
-    if !is_wanted(object, target) {
-        return removal(context);
+    let is_on_machines = object.spec.binary.is_some();
+    match is_wanted(object, target) {
+        false if is_on_machines => return on_machines::removal(context),
+        false => return removal(context),
+        true if is_on_machines => return on_machines::look(context, differs),
+        true => {}
     }
     let Some(member) = context.member else { return (None, Vec::new()) };
     let has_token = context.seen.is_some_and(|seen| seen.facts.files.get("estimator").is_some());
@@ -47,10 +55,6 @@ fn spare_budget(context: &Context<'_>) -> Option<Act> {
     let basis = context.observed.basis();
     let budget = on_host(&basis, &context.target.name).find(|live| live["kind"] == "PodDisruptionBudget");
     deletion(Place::Host, budget.filter(|_| is_one)?)
-}
-
-fn progressing(message: impl Into<String>) -> Problem {
-    Problem { reason: Reason::EstimatorProgressing, message: message.into() }
 }
 
 fn name_too_long(context: &Context<'_>) -> Problem {
@@ -107,8 +111,12 @@ fn removal(context: &Context<'_>) -> (Option<Problem>, Vec<Act>) {
     (None, account.acts)
 }
 
-/// What is left on the host, and its certificate, which goes before the last of that.
+/// What is left on the host (of a plane on machines: in the plane, and beside it), and its certificate, which goes
+/// before the last of that.
 pub(super) fn on_the_host<'a>(context: &Context<'a>) -> Cleaning<'a> {
+    if context.observed.object.spec.binary.is_some() {
+        return on_machines::outside(context);
+    }
     let left = on_host(&context.observed.basis(), &context.target.name).collect();
     let mut cleaning = by_kind(Place::Host, left, &KINDS_OF_HOST);
     let has_certificate = context.member.is_some_and(|member| member.certificates.estimator.files.is_some());
@@ -116,14 +124,4 @@ pub(super) fn on_the_host<'a>(context: &Context<'a>) -> Cleaning<'a> {
         cleaning.acts.insert(0, Act::DeleteCertificate(Leaf::Estimator));
     }
     cleaning
-}
-
-/// What is left in a member that stays one.
-fn in_the_member<'a>(context: &Context<'a>) -> Cleaning<'a> {
-    let listed = context.seen.map(|seen| seen.listed.as_slice()).unwrap_or_default();
-    let is_its = |live: &&Value| {
-        let is_ours = super::super::names::is_made_for(live, context.observed.object);
-        is_ours && is_of(live, &context.target.name) && live["metadata"]["name"] == ACCOUNT
-    };
-    by_kind(Place::Member, listed.iter().filter(is_its).collect(), &KINDS_OF_MEMBER)
 }

@@ -12,7 +12,8 @@ use super::leaf::Leaf;
 use super::manifest::{Stage, Wanted};
 use super::observed::PlaneSeen;
 use super::target::Wish;
-use super::{arrival, cluster, estimator_state, pull, taints, taken};
+use super::unreachable::unreachable;
+use super::{arrival, cluster, estimator_state, host_reading, pull, taints, taken};
 use crate::addon::Problem;
 use crate::cluster_addon::State;
 use crate::cluster_addon::health::{Health, health};
@@ -41,7 +42,7 @@ fn begin(context: &Context<'_>) -> Outcome {
         return waiting(Reason::WaitingForPlane, "waiting for the plane to work");
     }
     let Some(seen) = context.seen else {
-        let problem = context.unreachable();
+        let problem = unreachable(context);
         return waiting(problem.reason, &problem.message);
     };
     if !context.may_begin {
@@ -73,7 +74,7 @@ fn go_on(context: &Context<'_>) -> Outcome {
         return outcome;
     }
     let Some(wanted) = wanted_now(context, plane) else {
-        let problem = context.unreachable();
+        let problem = unreachable(context);
         return context.outcome(held(context), problem.reason, problem.message);
     };
     apply(context, plane, &wanted)
@@ -142,7 +143,7 @@ fn told(context: &Context<'_>, plane: &PlaneSeen, wanted: &[Wanted], is_made: bo
         return joined(context);
     }
     if context.seen.is_none() {
-        let problem = context.unreachable();
+        let problem = unreachable(context);
         return context.outcome(held(context), problem.reason, problem.message);
     }
     let Some(cluster) = plane.own_cluster(context.observed.object, &context.target.name) else {
@@ -169,7 +170,7 @@ fn told(context: &Context<'_>, plane: &PlaneSeen, wanted: &[Wanted], is_made: bo
 fn joined(context: &Context<'_>) -> Outcome {
     let target = context.target;
     if context.seen.is_none() {
-        let problem = context.unreachable();
+        let problem = unreachable(context);
         let message = format!("Karmada reaches it, and {}", problem.message);
         return context.outcome(Phase::Joined, problem.reason, message);
     }
@@ -179,6 +180,10 @@ fn joined(context: &Context<'_>) -> Outcome {
             target.sync_mode
         );
         return context.outcome(Phase::Joined, Reason::SyncModeKept, message);
+    }
+    if let Some(problem) = host_reading::may_be_taken(context) {
+        let message = format!("Karmada reaches it, and {}", problem.message);
+        return context.outcome(Phase::Joined, problem.reason, message);
     }
     context.outcome(Phase::Joined, Reason::AllReady, "Karmada reaches it")
 }

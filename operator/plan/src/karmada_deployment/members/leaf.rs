@@ -2,7 +2,7 @@
 
 use crds::{KarmadaDeployment, ObjectExt};
 
-use super::super::material::Files;
+use super::super::contents::Files;
 
 /// Whose certificate it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

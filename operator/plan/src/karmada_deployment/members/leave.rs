@@ -12,6 +12,7 @@ use super::cleaning::{self, Cleaning, clean};
 use super::cluster::{deletion, is_held_by_others, is_ready, is_terminating, patch_of, readiness, released};
 use super::context::{Context, Outcome};
 use super::difference::{difference, wanted_now};
+use super::host_reading::{has_left, leftovers};
 use super::observed::PlaneSeen;
 use super::target::ReachedBy;
 use super::{auto_join, estimator_state, push};
@@ -46,12 +47,18 @@ fn course(context: &Context<'_>, plane: Option<&PlaneSeen>) -> Course {
 fn is_going(context: &Context<'_>) -> bool {
     match &context.target.reached_by {
         ReachedBy::Cluster(name) => auto_join::is_going(context.observed.seen.neighbours, name),
-        ReachedBy::Secret(_) => false,
+        ReachedBy::Secret(_) | ReachedBy::Host(_) => false,
     }
 }
 
-/// Its estimator goes at once, also that of one that is dead.
+/// Its estimator goes at once, also that of one that is dead. The kubeconfig that was read for it goes last: the status
+/// says before that it has left.
 pub(super) fn leave(context: &Context<'_>) -> Outcome {
+    if has_left(context) {
+        let acts = leftovers(context);
+        let outcome = context.leaving(Reason::UnjoiningMembers, "removing its kubeconfig".to_owned());
+        return Outcome { is_gone: acts.is_empty(), acts, ..outcome };
+    }
     let mut outcome = go_on(context);
     if outcome.is_leaving {
         let Cleaning { acts, left } = estimator_state::on_the_host(context);
@@ -60,6 +67,10 @@ pub(super) fn leave(context: &Context<'_>) -> Outcome {
             outcome.problem.message = "removing its estimator".to_owned();
         }
         outcome.acts.splice(0..0, acts);
+    }
+    if outcome.is_gone && !leftovers(context).is_empty() {
+        (outcome.is_gone, outcome.uid) = (false, None);
+        outcome.problem.message = "it has left: its kubeconfig is removed next".to_owned();
     }
     outcome
 }

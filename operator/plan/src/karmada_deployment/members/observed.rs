@@ -8,9 +8,11 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::super::contact::Contact;
+use super::super::contents::Files;
 use super::super::host_seen::HostSeen;
-use super::super::material::{Files, Material};
+use super::super::material::Material;
 use super::super::names::{is_made_for, is_taken_over};
+use super::host_access::HostAccess;
 use super::leaf::Certificates;
 use super::target::Target;
 use crate::addon::Problem;
@@ -45,12 +47,14 @@ pub struct Observed<'a> {
     pub host: Option<&'a HostSeen>,
     /// What was seen of members.
     pub seen: Seen<'a>,
+    /// How their estimators are on the machines of the plane; `None`: it is in Pods.
+    pub on_machines: Option<EstimatorsSeen>,
 }
 
 impl<'a> Observed<'a> {
     /// What follows from the plane for every member.
     pub(super) fn basis(&self) -> Basis<'a> {
-        let Self { object, material, host, seen, .. } = *self;
+        let &Self { object, material, host, seen, .. } = self;
         Basis { object, material, host, estimators: seen.estimators }
     }
 }
@@ -77,6 +81,17 @@ pub enum EstimatorDue {
     Kept(String),
     /// They come later.
     Later,
+}
+
+/// How the estimators of members are on the machines that answer.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct EstimatorsSeen {
+    /// Whether each machine has those that are wanted now, and no others.
+    pub is_settled: bool,
+    /// Whether a machine that has them was looked at since.
+    pub is_probed: bool,
+    /// Why one does not work, by its member: `on machine m1 (Host h1): ...`.
+    pub sick: BTreeMap<String, String>,
 }
 
 /// Objects of the KarmadaDeployment's namespace: all of them.
@@ -149,10 +164,13 @@ pub struct Member {
     /// As `roster()` has it, from what was seen at the same time.
     pub target: Target,
     /// What was seen in it. A client is made from the kubeconfig of `target.reached_by`: of a Cluster that of
-    /// `spec.kubeconfigRef`.
+    /// `spec.kubeconfigRef`, of a Host that of the Secret `member_kubeconfig_secret`.
     pub contact: Contact<MemberSeen>,
     /// Why there is nothing to reach it with: the Cluster or the Secret is not there, or the kubeconfig is refused.
     pub kubeconfig: Option<Problem>,
+    /// What there is of a kubeconfig that is read on a Host, where it is, or was, reached by one; `None`: nobody has
+    /// looked.
+    pub host_access: Option<HostAccess>,
     /// How each object of `wanted()` is whose place is the plane, in their order, as a dry run says.
     pub in_plane: Vec<State>,
     /// How each object of `wanted()` is whose place is the host, in their order, as a dry run says; `None`: the host

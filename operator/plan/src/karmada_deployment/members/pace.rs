@@ -1,13 +1,15 @@
-//! How many members join or leave at once, and how often they are looked at. One that does not answer, waits for its
-//! agent alone, or has been at it for long, does not count: others do not wait for it.
+//! How many members join or leave at once, and how often they are looked at. One that does not answer, for which all is
+//! made, or that has been at it for long, does not count: others do not wait for it.
 
 use std::collections::BTreeSet;
 
-use crds::karmada_deployment::KarmadaMemberPhase as Phase;
+use crds::karmada_deployment::{KarmadaMemberPhase as Phase, SyncMode};
 use crds::names::condition;
 use crds::{Conditions, Reason};
+use serde_json::Value;
 
 use super::action::Act;
+use super::agents::AGENT;
 use super::arrival;
 use super::context::{Context, Outcome};
 use super::observed::{Member, Observed};
@@ -35,7 +37,8 @@ pub(super) fn may_begin<'a>(observed: &'a Observed<'a>, targets: &'a [Target]) -
     let busy = targets.iter().filter(|target| {
         let is_busy = known.get(target.name.as_str()).is_some_and(|status| {
             let seconds = observed.now.duration_since(status.since.0).as_secs();
-            let joins = has_begun(status) && status.joined_at.is_none() && !arrival::waits_for_agent(status);
+            let waits = is_made(observed, target) || arrival::waits_for_agent(status);
+            let joins = has_begun(status) && status.joined_at.is_none() && !waits;
             let is_at_it = joins || status.leaving_since.is_some();
             is_at_it && seconds < COUNTS_SECONDS
         });
@@ -59,6 +62,18 @@ pub(super) fn may_begin<'a>(observed: &'a Observed<'a>, targets: &'a [Target]) -
     away.chain(first).map(|target| target.name.as_str()).collect()
 }
 
+/// Whether what is made last for a member that joins is there: from then on Karmada, which looks at one after the
+/// other, and its agent are waited for.
+fn is_made(observed: &Observed<'_>, target: &Target) -> bool {
+    let (seen, object) = (&observed.seen, observed.object);
+    let in_member = || seen.members.get(&target.name).and_then(Member::seen).map(|seen| seen.listed.as_slice());
+    let is_agent = |live: &Value| live["kind"] == "Deployment" && live["metadata"]["name"] == AGENT;
+    match target.sync_mode {
+        SyncMode::Push => seen.plane.seen().is_some_and(|plane| plane.own_cluster(object, &target.name).is_some()),
+        SyncMode::Pull => in_member().is_some_and(|listed| listed.iter().any(is_agent)),
+    }
+}
+
 /// When a member is looked at again. All of the plane is looked at with it: seldom, where nothing is on its way.
 pub(super) fn look_again(context: &Context<'_>, outcome: &Outcome, has_failed: bool) -> Next {
     let reason = outcome.problem.reason;
@@ -71,9 +86,13 @@ pub(super) fn look_again(context: &Context<'_>, outcome: &Outcome, has_failed: b
     Next::after_seconds(match () {
         () if has_failed && !has_failed_before => RETRY_SECONDS,
         // Nobody says when a Secret beside the object has changed.
-        () if outcome.acts.iter().any(|act| matches!(act, Act::IssueCertificate(..))) && !has_failed => GO_ON_SECONDS,
+        () if outcome.acts.iter().any(changes_secret) && !has_failed => GO_ON_SECONDS,
         () if has_failed || outcome.is_joined || waits || is_slow => RESYNC_SECONDS,
         () if !outcome.acts.is_empty() => GO_ON_SECONDS,
         () => LOOK_AGAIN_SECONDS,
     })
+}
+
+fn changes_secret(act: &Act) -> bool {
+    matches!(act, Act::IssueCertificate(..) | Act::KeepKubeconfig { .. } | Act::DeleteKubeconfig)
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use crds::karmada_deployment::{KarmadaMember, KarmadaMemberStatus, OnDeselect, SyncMode};
 use crds::names::{annotation, finalizer, label};
+use crds::references::LocalRef;
 use crds::{KarmadaDeployment, ObjectExt, Reason};
 use serde_json::Value;
 
@@ -26,7 +27,8 @@ pub fn roster(object: &KarmadaDeployment, neighbours: &Neighbours<'_>, plane: Op
             targets.entry(target.name.clone()).or_insert(target);
         }
     }
-    for status in known.values().filter(|status| has_begun(status)) {
+    // What was read for one goes with it, though it never began.
+    for status in known.values().filter(|status| has_begun(status) || status.host_ref.is_some()) {
         targets.entry(status.name.clone()).or_insert_with(|| unlisted(object, neighbours, status));
     }
     if let Some(plane) = plane {
@@ -36,14 +38,11 @@ pub fn roster(object: &KarmadaDeployment, neighbours: &Neighbours<'_>, plane: Op
 }
 
 fn named(member: &KarmadaMember, neighbours: &Neighbours<'_>, known: &BTreeMap<&str, &KarmadaMemberStatus>) -> Target {
-    let wanted = match (&member.cluster_ref, &member.kube_config_secret_name) {
-        (Some(cluster), _) => ReachedBy::Cluster(cluster.name.clone()),
-        (None, secret) => ReachedBy::Secret(secret.clone().unwrap_or_default()),
-    };
+    let wanted = reached_by(&member.cluster_ref, &member.kube_config_secret_name, &member.host_ref);
     let joined = known.get(member.name.as_str()).copied().filter(|status| has_begun(status));
     let wish = match &wanted {
         ReachedBy::Cluster(name) => of_cluster(neighbours, name, joined.is_some()),
-        ReachedBy::Secret(_) => Wish::Join,
+        ReachedBy::Secret(_) | ReachedBy::Host(_) => Wish::Join,
     };
     Target {
         name: member.name.clone(),
@@ -52,6 +51,14 @@ fn named(member: &KarmadaMember, neighbours: &Neighbours<'_>, known: &BTreeMap<&
         named: Some(member.clone()),
         auto_joined: false,
         wish,
+    }
+}
+
+fn reached_by(cluster: &Option<LocalRef>, secret: &Option<String>, host: &Option<LocalRef>) -> ReachedBy {
+    match (cluster, secret, host) {
+        (Some(cluster), _, _) => ReachedBy::Cluster(cluster.name.clone()),
+        (None, None, Some(host)) => ReachedBy::Host(host.name.clone()),
+        (None, secret, _) => ReachedBy::Secret(secret.clone().unwrap_or_default()),
     }
 }
 
@@ -69,10 +76,7 @@ fn of_cluster(neighbours: &Neighbours<'_>, name: &str, has_begun: bool) -> Wish 
 
 /// One that has joined, and that nobody names or selects any more.
 fn unlisted(object: &KarmadaDeployment, neighbours: &Neighbours<'_>, status: &KarmadaMemberStatus) -> Target {
-    let reached_by = match (&status.cluster_ref, &status.kube_config_secret_name) {
-        (Some(cluster), _) => ReachedBy::Cluster(cluster.name.clone()),
-        (None, secret) => ReachedBy::Secret(secret.clone().unwrap_or_default()),
-    };
+    let reached_by = reached_by(&status.cluster_ref, &status.kube_config_secret_name, &status.host_ref);
     let keeps = object.spec.auto_join.as_ref().is_none_or(|auto_join| auto_join.on_deselect == OnDeselect::Keep);
     let stays = status.auto_joined && keeps && !object.is_deleting();
     let wish = match &reached_by {

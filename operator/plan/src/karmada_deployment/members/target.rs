@@ -32,6 +32,8 @@ pub enum ReachedBy {
     Cluster(String),
     /// A Secret of the namespace, whose key `kubeconfig` has it.
     Secret(String),
+    /// A Host of the namespace, on which its kubeconfig is read.
+    Host(String),
 }
 
 impl ReachedBy {
@@ -40,6 +42,7 @@ impl ReachedBy {
         match self {
             Self::Cluster(name) => format!("Cluster/{name}"),
             Self::Secret(name) => format!("Secret/{name}"),
+            Self::Host(name) => format!("Host/{name}"),
         }
     }
 
@@ -48,6 +51,7 @@ impl ReachedBy {
         match kind {
             "Cluster" => Some(Self::Cluster(name.to_owned())),
             "Secret" => Some(Self::Secret(name.to_owned())),
+            "Host" => Some(Self::Host(name.to_owned())),
             _ => None,
         }
     }
@@ -55,14 +59,21 @@ impl ReachedBy {
     pub(super) fn cluster_ref(&self) -> Option<LocalRef> {
         match self {
             Self::Cluster(name) => Some(LocalRef::new(name)),
-            Self::Secret(_) => None,
+            Self::Secret(_) | Self::Host(_) => None,
+        }
+    }
+
+    pub(super) fn host_ref(&self) -> Option<LocalRef> {
+        match self {
+            Self::Host(name) => Some(LocalRef::new(name)),
+            Self::Cluster(_) | Self::Secret(_) => None,
         }
     }
 
     pub(super) fn secret_name(&self) -> Option<String> {
         match self {
             Self::Secret(name) => Some(name.clone()),
-            Self::Cluster(_) => None,
+            Self::Cluster(_) | Self::Host(_) => None,
         }
     }
 }

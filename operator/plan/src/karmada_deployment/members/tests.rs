@@ -4,6 +4,8 @@ mod agents;
 mod arrival;
 mod auto_join;
 mod estimators;
+mod estimators_on_machines;
+mod hosts;
 mod simulation;
 pub mod world;
 
@@ -158,6 +160,20 @@ fn no_more_begin_at_once_than_may() {
     assert_eq!((joining, world.row("g").unwrap().reason.as_str()), (5, "WaitingForOtherMembers"));
     world.rest();
     assert_eq!(world.phase("g"), Some(Phase::Joined));
+}
+
+#[test]
+fn those_that_wait_for_karmada_alone_take_no_place_of_others() {
+    for mode in ["push", "pull"] {
+        let names = ["a", "b", "c", "d", "e", "f", "g"];
+        let mut world = World::new(None, &names);
+        for name in names {
+            world.name(name, mode);
+        }
+        world.away.extend(names[..5].iter().map(|name| (*name).to_owned()));
+        world.rest();
+        assert_eq!((world.phase("e"), world.phase("g")), (Some(Phase::Joining), Some(Phase::Joined)), "{mode}");
+    }
 }
 
 #[test]

@@ -10,12 +10,12 @@ use crds::karmada_deployment::KarmadaRestoredFrom;
 use serde_json::{Value, json};
 
 use super::super::component::Component;
-use super::super::leaves::etcd_member_name;
-use super::super::material::{Files, RestoreMaterial};
+use super::super::contents::Files;
+use super::super::etcd::{etcd_member_name, first_members, initial_cluster};
+use super::super::material::RestoreMaterial;
 use super::super::names::{component_name, host_metadata, pod_selector, prefixed};
 use super::super::place::{Hold, Stage, Wanted};
 use super::super::pod::{confined, pull_secret_refs, security};
-use super::super::programs::initial_cluster;
 use super::super::release::Release;
 use super::super::volume::claim;
 use super::revision::BUMP;
@@ -39,7 +39,7 @@ pub(in super::super) fn wanted(
 ) -> Vec<Wanted> {
     let Some(local) = object.spec.etcd.local() else { return Vec::new() };
     let mut wanted = vec![Wanted::on_host(Stage::Foundation, secret(object, &material.files))];
-    for ordinal in 0..local.replicas {
+    for ordinal in 0..first_members(object) {
         let volume = format!("data-{}-{ordinal}", component_name(object, Component::Etcd));
         let mut metadata = host_metadata(object, &volume);
         let selector = pod_selector(object, Component::Etcd);
@@ -144,7 +144,7 @@ fn restore(object: &KarmadaDeployment, release: &Release, ordinal: i32) -> Value
     let flags = [
         format!("--name={name}"),
         format!("--data-dir={}", data_directory()),
-        format!("--initial-cluster={}", initial_cluster(object)),
+        format!("--initial-cluster={}", initial_cluster(object, first_members(object))),
         format!("--initial-cluster-token={}", crds::ObjectExt::uid(object)),
         format!("--initial-advertise-peer-urls=https://{}:2380", etcd_member_name(object, ordinal)),
         format!("--bump-revision={BUMP}"),

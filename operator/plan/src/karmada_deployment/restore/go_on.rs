@@ -119,7 +119,7 @@ fn keys(observed: &Observed<'_>, from: &RestoreFrom, record: Option<&KarmadaRest
             let message = format!("BackupStorage {}: what it refers to cannot be used; see it", storage.name);
             waits(Reason::WaitingForBackup, message)
         }
-        KeyProgress::InPlace(fetched, storage) => match settled(&fetched, storage, observed.facts) {
+        KeyProgress::InPlace(fetched, storage) => match settled(observed.object, &fetched, storage, observed.facts) {
             Some(new) => Outcome::moved(new, "its keys are in place").before(),
             None => {
                 let message = format!("the backup at {} is of no plane: name one of a plane", fetched.location);

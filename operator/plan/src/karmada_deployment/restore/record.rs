@@ -12,6 +12,7 @@ use super::super::release::Release;
 /// The record of what was fetched; none: it is no backup of a plane. Data is never made where etcd runs: there the
 /// status was lost.
 pub(super) fn settled(
+    object: &KarmadaDeployment,
     fetched: &FetchedBackup,
     storage_ref: LocalRef,
     facts: &HostFacts,
@@ -32,6 +33,7 @@ pub(super) fn settled(
         etcd_version: fetched.etcd_version.clone(),
         version: plane.version,
         dns_domain: fetched.dns_domain.clone(),
+        etcd_members: object.spec.etcd.local().map(|local| local.replicas),
         step: Some(step),
         members: Vec::new(),
         approved_at: None,

@@ -109,7 +109,7 @@ fn what_is_sensible_is_admitted() {
         EXTERNAL,
         "version: 1.17.5, hostClusterRef: {name: a}, apiServer: {serviceType: NodePort, loadBalancerApiserverIp: 10.0.0.1}",
         "scheduler: {version: 1.18.0, featureGates: {Failover: true}, extraArgs: {v: '4'}, replicas: 3}, search: {}",
-        "members: [{name: m1, syncMode: push, clusterRef: {name: a}}, {name: m2, syncMode: pull, kubeConfigSecretName: b, taints: [{key: a, effect: NoSchedule}]}]",
+        "members: [{name: m1, syncMode: push, clusterRef: {name: a}}, {name: m2, syncMode: pull, kubeConfigSecretName: b, taints: [{key: a, effect: NoSchedule}]}, {name: m3, syncMode: pull, hostRef: {name: h}}]",
         "autoJoin: {selector: {}, rules: [{whenLabels: {network: private}, syncMode: pull}, {syncMode: push}]}, unjoinPolicy: Preserve",
         "etcd: {local: {replicas: 5, storage: {size: 20Gi}, resources: {limits: {memory: 1.5Gi}}}}, certificates: {validityDays: 90}",
         "upgrade: {approval: Manual, ignore: [Health, Members]}",
@@ -156,7 +156,11 @@ fn what_one_object_can_tell_is_refused_with_a_message_that_names_it() {
     refused("webhook: {resources: {limits: {cpu: much}}}", "/spec/webhook/resources/limits/cpu");
     refused("upgrade: {ignore: [All]}", "/spec/upgrade/ignore/0");
     refused("webhook: {replicas: 0}", "/spec/webhook/replicas");
-    refused("members: [{name: m1, syncMode: push}]", "exactly one of clusterRef and kubeConfigSecretName");
+    refused("members: [{name: m1, syncMode: push}]", "exactly one of clusterRef, kubeConfigSecretName and hostRef");
+    for both in ["clusterRef: {name: a}", "kubeConfigSecretName: b", "clusterRef: {name: a}, kubeConfigSecretName: b"] {
+        let members = format!("members: [{{name: m1, syncMode: push, hostRef: {{name: h}}, {both}}}]");
+        refused(&members, "exactly one of clusterRef, kubeConfigSecretName and hostRef");
+    }
     refused("members: [{name: m1, syncMode: Push, clusterRef: {name: a}}]", "/spec/members/0/syncMode");
     refused("autoJoin: {selector: {}, rules: []}", "/spec/autoJoin/rules");
     refused("certificates: {validityDays: 30, renewBeforeDays: 30}", "renewBeforeDays must be less");
@@ -186,7 +190,6 @@ fn a_plane_on_machines_is_refused_what_only_a_host_cluster_has() {
     check(", etcd: {local: {storage: {size: 9Gi}}}", "etcd.local (its storage");
     check(", apiServer: {serviceType: LoadBalancer}", "give binary.endpoint");
     check(", apiServer: {serviceAnnotations: {a: b}}", "give binary.endpoint");
-    check(", estimator: {}", "estimators run as Pods");
     for field in [
         "apiServer",
         "kubeControllerManager",
@@ -195,6 +198,7 @@ fn a_plane_on_machines_is_refused_what_only_a_host_cluster_has() {
         "scheduler",
         "webhook",
         "descheduler",
+        "estimator",
         "search",
         "metricsAdapter",
     ] {
@@ -270,7 +274,6 @@ fn what_cannot_be_changed_is_not() {
     edit_refused("", EXTERNAL, "etcd.external cannot be added");
     edit_refused(EXTERNAL, "", "etcd.external cannot be added");
     edit_refused(EXTERNAL, &EXTERNAL.replace("10.0.0.5", "10.0.0.6"), "etcd.external cannot be added");
-    edit_refused("", "etcd: {local: {replicas: 3}}", "members are neither added nor removed");
     edit_refused("", "etcd: {local: {storage: {size: 9Gi}}}", "etcd.local.storage cannot be changed");
     edit_refused("", "apiServer: {serviceSubnet: 10.32.0.0/16}", "serviceSubnet cannot be changed");
     let minor = ("version: 1.17.5", "");
@@ -279,6 +282,8 @@ fn what_cannot_be_changed_is_not() {
         ("", "version: 1.17.5"),
         ("", "version: 1.18.3"),
         ("", "etcd: {local: {replicas: 1}}"),
+        ("", "etcd: {local: {replicas: 5}}"),
+        ("etcd: {local: {replicas: 3}}", ""),
         ("search: {}", ""),
     ] {
         assert_eq!(wrong(&object(after), Some(&object(before))), Vec::<String>::new(), "{after}");

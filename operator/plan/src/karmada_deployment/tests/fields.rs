@@ -120,11 +120,8 @@ fn etcd_on_the_host_and_elsewhere() {
     check(three, ETCD, "/spec/volumeClaimTemplates/0/spec/storageClassName", json!("fast"));
     check(three, ETCD, "/spec/volumeClaimTemplates/0/spec/resources/requests/storage", json!("16Gi"));
     check("", ETCD, "/spec/volumeClaimTemplates/0/spec/resources/requests/storage", json!("8Gi"));
-    let member = |ordinal| {
-        format!("k1-etcd-{ordinal}=https://k1-etcd-{ordinal}.k1-etcd-peers.karmada-system.svc.cluster.local:2380")
-    };
-    let members = [0, 1, 2].map(member).join(",");
-    assert!(has_flag(three, Component::Etcd, &format!("--initial-cluster={members}")));
+    assert!(has_flag(three, Component::Etcd, "--initial-cluster=$(INITIAL_CLUSTER)"));
+    assert!(has_flag(three, Component::Etcd, "--initial-cluster-state=$(INITIAL_CLUSTER_STATE)"));
     assert!(has_flag("", Component::ApiServer, "--etcd-servers=https://k1-etcd.karmada-system.svc.cluster.local:2379"));
 
     let external = "etcd: {external: {endpoints: ['https://10.0.0.5:2379', 'https://10.0.0.6:2379'], secretRef: {name: etcd-client}, prefix: /plane}}, search: {}";

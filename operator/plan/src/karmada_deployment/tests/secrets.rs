@@ -20,7 +20,7 @@ fn each_component_has_its_own_files_and_nobody_the_key_of_an_authority() {
     let check = |component, expected: &str| assert_eq!(files(&world, component), names(expected), "{component:?}");
     check(
         Component::Etcd,
-        "pki.etcd.ca.crt pki.etcd-server.crt pki.etcd-server.key pki.etcd-peer.crt pki.etcd-peer.key",
+        "initial-cluster initial-cluster-state pki.etcd.ca.crt pki.etcd-server.crt pki.etcd-server.key pki.etcd-peer.crt pki.etcd-peer.key",
     );
     check(
         Component::ApiServer,

@@ -1,6 +1,8 @@
 //! A host cluster and a plane as an API server and its controllers make them: what is applied is there at once, what
 //! runs is ready a moment later.
 
+mod etcd;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use crds::karmada_deployment::{KarmadaRestoredFrom, KarmadaUpgradeStatus};
@@ -9,13 +11,14 @@ use crds::{Cluster, EtcdBackup, EtcdBackupSchedule, KarmadaDeployment, ObjectExt
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
+use super::super::etcd::{EtcdSeen, EtcdWorkload, claims_asked, members_are_asked};
 use super::super::machines::tests::fleet::Fleet;
 use super::super::members::tests::world::Sight;
 use super::super::place::{Hold, object_of};
 use super::super::{
-    Action, Contact, DEFINITIONS, Files, Forbidden, HostFacts, HostSeen, LeafWanted, MachinesSeen, Material, Observed,
-    Place, PlaneSeen, Planned, Propagated, RestoreMaterial, RestoreSeen, Wanted, is_upgrading, leaves, names, plan,
-    removal, running_versions, seats, wanted,
+    Action, Contact, DEFINITIONS, Files, Forbidden, GivenEstimator, HostFacts, HostSeen, LeafWanted, MachinesSeen,
+    Material, Observed, Place, PlaneSeen, Planned, Propagated, RestoreMaterial, RestoreSeen, Wanted, is_upgrading,
+    leaves, names, plan, removal, running_versions, seats, wanted,
 };
 use crate::addon::Problem;
 use crate::cluster_addon::documents::{Document, parse};
@@ -27,6 +30,10 @@ use crate::key_transfer::KeysSeen;
 use crate::rotation::own::OwnAuthorities;
 use crate::rotation::{Act, Authorities, Ring, Subject};
 use crate::testing::authorities;
+
+pub use etcd::Etcd;
+
+const CLAIM: &str = "PersistentVolumeClaim";
 
 /// Kind, namespace and name.
 pub type Key = (String, String, String);
@@ -105,6 +112,10 @@ pub struct World {
     pub log: Vec<String>,
     /// Its machines, where it is on machines.
     pub fleet: Fleet,
+    /// Its etcd, where that is in Pods.
+    pub etcd: Etcd,
+    /// What the estimators of members are given there.
+    pub given: BTreeMap<String, GivenEstimator>,
     made: u32,
 }
 
@@ -145,6 +156,8 @@ impl World {
             restore: RestoreSeen::default(),
             log: Vec::new(),
             fleet: Fleet::default(),
+            etcd: Etcd::default(),
+            given: BTreeMap::new(),
             made: 0,
         }
     }
@@ -169,6 +182,7 @@ impl World {
             secrets: self.sources.clone(),
             authorities: self.authorities.clone(),
             own_authorities: self.own.clone(),
+            estimators: self.given.clone(),
             restore: RestoreMaterial::find(&self.restore.keys),
         }
     }
@@ -208,11 +222,19 @@ impl World {
         }
         let key = ("Service".into(), self.object.spec.host_namespace.clone(), names::api_server_service(&self.object));
         let workloads = self.listed(Place::Host, &removal::kinds_of_host(&self.object));
-        HostFacts {
+        let mut facts = HostFacts {
             service: self.host.get(&key).cloned(),
             versions: running_versions(&self.object, &workloads),
+            etcd: EtcdSeen { workload: EtcdWorkload::find(&self.object, &workloads), ..EtcdSeen::default() },
             ..HostFacts::default()
-        }
+        };
+        facts.etcd.members = members_are_asked(&self.object, &facts).then(|| self.etcd.read());
+        let claim = |(ordinal, name): (i32, String)| {
+            let claim = self.etcd.claims.get(&name).or_else(|| self.find(Place::Host, CLAIM, &name))?;
+            Some((ordinal, claim.clone()))
+        };
+        facts.etcd.claims = claims_asked(&self.object, &facts).into_iter().filter_map(claim).collect();
+        facts
     }
 
     pub fn wanted(&self) -> Vec<Wanted> {
@@ -250,6 +272,12 @@ impl World {
         wanted.iter().filter(|one| one.place == place).map(state).collect()
     }
 
+    /// None of a StatefulSet that is gone.
+    fn etcd_pods(&self) -> Vec<Value> {
+        let is_there = self.find(Place::Host, "StatefulSet", "k1-etcd").is_some();
+        if is_there { self.etcd.pods(&self.object) } else { Vec::new() }
+    }
+
     fn listed(&self, place: Place, kinds: &[removal::Kind]) -> Vec<Value> {
         let is_listed = |live: &&Value| kinds.iter().any(|kind| live["kind"] == kind.2);
         self.at(place).values().filter(is_listed).cloned().collect()
@@ -260,10 +288,15 @@ impl World {
     }
 
     pub fn plan(&self) -> Planned {
-        self.fleet.look(|seen| self.plan_with(*seen))
+        self.observe(plan)
     }
 
-    fn plan_with(&self, machines: MachinesSeen<'_>) -> Planned {
+    /// All that there is to see.
+    pub fn observe<T>(&self, with: impl FnOnce(&Observed<'_>) -> T) -> T {
+        self.fleet.look(|seen| self.observe_with(*seen, with))
+    }
+
+    fn observe_with<T>(&self, machines: MachinesSeen<'_>, with: impl FnOnce(&Observed<'_>) -> T) -> T {
         let (material, wanted) = (self.material(), self.wanted());
         let host = match (self.host_lost, &self.host_forbids) {
             (true, _) => Contact::Lost("connection refused".to_owned()),
@@ -271,7 +304,7 @@ impl World {
             (false, None) => Contact::Made(HostSeen {
                 states: self.states(&wanted, Place::Host),
                 listed: self.listed(Place::Host, &removal::kinds_of_host(&self.object)),
-                pods: self.pods.clone(),
+                pods: self.pods.iter().cloned().chain(self.etcd_pods()).collect(),
             }),
         };
         let answers = match self.object.spec.binary.is_some() {
@@ -289,7 +322,7 @@ impl World {
                 propagated: is_upgrading(&self.object, &self.facts()).then(|| self.propagated.clone()),
             }),
         };
-        plan(&Observed {
+        with(&Observed {
             now: self.now,
             object: &self.object,
             host_cluster: self.host_cluster.as_ref(),
@@ -359,6 +392,10 @@ impl World {
                 self.kubeconfig = Some(server.clone());
                 self.kubeconfig_authority = self.authorities.rings.get(&Subject::Ca).cloned();
             }
+            Action::Etcd(act) => {
+                let said = self.etcd.act(act);
+                self.log.push(said);
+            }
             Action::ApplyCluster(cluster) => self.cluster = Some((**cluster).clone()),
             Action::CreateBackup(backup) => {
                 self.log.push(format!("create EtcdBackup {}", backup.name()));
@@ -371,6 +408,9 @@ impl World {
                 let object = &deletion.object;
                 self.log.push(format!("delete {} {}", object.kind, object.name));
                 let key = (object.kind.clone(), object.namespace.clone().unwrap_or_default(), object.name.clone());
+                if let Some(claim) = self.etcd.claims.remove(&object.name) {
+                    return assert_eq!(claim["metadata"]["uid"], *deletion.uid);
+                }
                 let at = if *place == Place::Host { &mut self.host } else { &mut self.plane };
                 assert_eq!(at.get(&key).map(|live| live["metadata"]["uid"].clone()), Some(json!(deletion.uid)));
                 at.remove(&key);
@@ -414,7 +454,7 @@ impl World {
             let replicas = live["spec"]["replicas"].as_i64().unwrap_or_default();
             let generation = live["metadata"]["generation"].as_i64().unwrap_or(1);
             match kind.as_str() {
-                "Deployment" | "StatefulSet" if !self.stuck.contains(name) => {
+                "Deployment" if !self.stuck.contains(name) => {
                     live["metadata"]["generation"] = json!(generation);
                     live["status"] = json!({
                         "observedGeneration": generation, "replicas": replicas, "updatedReplicas": replicas,
@@ -429,6 +469,9 @@ impl World {
                 }
                 _ => {}
             }
+        }
+        if !self.stuck.contains("k1-etcd") {
+            self.etcd.tick(&self.object, &mut self.host);
         }
         for ((kind, _, _), live) in &mut self.plane {
             let types: &[&str] = match kind.as_str() {
@@ -482,6 +525,7 @@ impl World {
     /// A look, and what follows from it; whether anything has changed.
     pub fn turn(&mut self) -> bool {
         let before = (self.host.clone(), self.plane.clone(), self.records());
+        let etcd = self.etcd.clone();
         let fleet = self.fleet.shape(&self.object);
         let planned = self.plan();
         self.object.status = Some(planned.status);
@@ -491,6 +535,7 @@ impl World {
         }
         !planned.actions.is_empty()
             || (&self.host, &self.plane, &self.records()) != (&before.0, &before.1, &before.2)
+            || etcd != self.etcd
             || fleet != self.fleet.shape(&self.object)
     }
 

@@ -9,12 +9,14 @@ use serde_json::{Value, json};
 
 use super::super::component::Component;
 use super::super::endpoint::PORT;
+use super::super::etcd::{ETCD_PORTS, EtcdSize, initial_cluster, size};
 use super::super::files::{files, secret};
 use super::super::material::{Material, PULL_SECRET_KEY, pull_secret};
 use super::super::names::{component_name, etcd_peers, host_metadata, pod_selector};
+use super::super::observed::HostFacts;
 use super::super::place::{Hold, Stage, Wanted};
 use super::super::pod::{deployment, template};
-use super::super::programs::{ETCD_PORTS, SERVING_PORT, container};
+use super::super::programs::{INITIAL, SERVING_PORT, container};
 use super::super::release::Release;
 use super::super::upgrade::Due;
 use super::super::volume::claim;
@@ -44,12 +46,14 @@ pub(super) fn foundation(object: &KarmadaDeployment) -> Vec<Wanted> {
 pub(super) fn components(
     object: &KarmadaDeployment,
     release: &Release,
-    material: &Material,
+    (material, facts): (&Material, &HostFacts),
     due: impl Fn(Component) -> Due,
 ) -> Option<Vec<Wanted>> {
     let mut wanted = Vec::new();
+    let etcd = size(object, facts);
     for component in Component::ALL {
         let Some(replicas) = component.replicas(&object.spec) else { continue };
+        let replicas = if component == Component::Etcd { etcd.replicas } else { replicas };
         let (version, pods, hold) = match due(component) {
             Due::Now => (component.version(&object.spec, release), replicas, Hold::Free),
             Due::Kept(version) => (version, replicas, Hold::Kept),
@@ -58,16 +62,31 @@ pub(super) fn components(
         };
         let files = files(object, material, component)?;
         let name = component_name(object, component);
-        wanted.push(Wanted::on_host(Stage::Foundation, secret(host_metadata(object, &name), &files)));
+        let mut secret = secret(host_metadata(object, &name), &files);
         let container = container(object, release, component);
         let template = template(object, (component, &version), (&name, &files), &container);
-        let workload = workload(object, (component, &version), pods, template);
+        let mut workload = workload(object, (component, &version), pods, template);
+        if component == Component::Etcd {
+            tell_members(object, etcd, &mut secret, &mut workload);
+        }
+        wanted.push(Wanted::on_host(Stage::Foundation, secret));
         wanted.push(Wanted::on_host(component.stage(), workload).held(hold));
         if replicas > 1 {
             wanted.push(Wanted::on_host(Stage::Foundation, budget(object, component)));
         }
     }
     Some(wanted)
+}
+
+/// What a member of etcd without data is told, and how many members there are.
+fn tell_members(object: &KarmadaDeployment, etcd: EtcdSize, secret: &mut Value, workload: &mut Value) {
+    let told = [initial_cluster(object, etcd.replicas), etcd.initial_state().to_owned()];
+    for ((_, key), value) in INITIAL.into_iter().zip(told) {
+        secret["data"][key] = json!(STANDARD.encode(value));
+    }
+    if let Some(members) = etcd.members {
+        workload["metadata"]["annotations"][annotation::ETCD_MEMBERS] = json!(members.to_string());
+    }
 }
 
 /// Copies of the Secrets with which images are pulled.

@@ -11,9 +11,9 @@ use crds::{Conditions, Host, ObjectExt, PlaybookRun};
 use serde_json::json;
 
 use super::super::act::Act;
+use super::super::part_wanted::Basis;
 use super::super::proposal::{Proposal, Round};
 use super::super::state::PlaneState;
-use super::super::wanted_parts::Basis;
 use crate::attempts::{self, Outcome};
 use crate::cluster_deployment::fencing::{epoch_of, is_fence, of_cluster};
 use crate::{moment, naming};

@@ -3,9 +3,9 @@
 use crds::PlaybookRun;
 
 use super::super::act::Act;
+use super::super::part_wanted::Basis;
 use super::super::proposal::{Proposal, Round};
 use super::super::state::PlaneState;
-use super::super::wanted_parts::Basis;
 
 pub(super) fn propose(state: &PlaneState<'_>, _: &Basis<'_>, round: &Round) -> Proposal {
     let paused = state.object.spec.paused;

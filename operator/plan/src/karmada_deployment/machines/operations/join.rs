@@ -6,9 +6,9 @@ use crds::step::{Intent, Role};
 
 use super::super::act::Act;
 use super::super::order::steps_to_join;
+use super::super::part_wanted::Basis;
 use super::super::proposal::{Proposal, Round};
 use super::super::state::PlaneState;
-use super::super::wanted_parts::Basis;
 use super::install::{decision, etcd_part, retry, variables};
 use crate::attempts::{self, RetryDecision};
 use crate::cluster_machine::ClusterMachine;

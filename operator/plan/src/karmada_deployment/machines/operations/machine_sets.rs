@@ -10,9 +10,9 @@ use crds::step::Role;
 use crds::{ClusterKind, MachineSet, ObjectExt};
 
 use super::super::act::Act;
+use super::super::part_wanted::Basis;
 use super::super::proposal::{Proposal, Round};
 use super::super::state::PlaneState;
-use super::super::wanted_parts::Basis;
 
 /// A set that is wanted.
 struct Wanted {

@@ -2,9 +2,9 @@
 
 use crds::step::Step;
 
+use super::super::part_wanted::Basis;
 use super::super::proposal::{Proposal, Round};
 use super::super::state::PlaneState;
-use super::super::wanted_parts::Basis;
 use super::observe_parts::look;
 use crate::cluster_machine::ClusterMachine;
 use crate::etcd;

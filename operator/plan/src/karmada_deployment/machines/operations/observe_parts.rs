@@ -8,11 +8,12 @@ use serde_json::{Map, Value, json};
 
 use super::super::act::Act;
 use super::super::asked::probed;
-use super::super::order::parts;
+use super::super::estimators;
+use super::super::order::{Part, parts};
+use super::super::part_wanted::Basis;
 use super::super::placed::placed;
 use super::super::proposal::{Proposal, Round};
 use super::super::state::PlaneState;
-use super::super::wanted_parts::Basis;
 use crate::attempts;
 use crate::cluster_machine::ClusterMachine;
 use crate::moment::after;
@@ -39,6 +40,9 @@ pub(super) fn propose(state: &PlaneState<'_>, basis: &Basis<'_>, _: &Round) -> P
         };
         let hosts: Map<String, Value> = machines.iter().filter_map(asked).collect();
         run.spec.vars.insert("karmada_hosts".to_owned(), Value::Object(hosts));
+        if machines.iter().any(|machine| has_estimators(state, machine)) {
+            run.spec.vars.insert(estimators::VARIABLE.to_owned(), estimators::probed(basis.material));
+        }
         run
     })
 }
@@ -51,10 +55,23 @@ fn is_probe(run: &PlaybookRun) -> bool {
 /// Whether each part that a machine has works; none: nobody knows.
 fn parts_of<'s>(state: &'s PlaneState<'_>, machine: &'s ClusterMachine<'_>) -> impl Iterator<Item = Option<bool>> + 's {
     let has = parts(&state.object.spec).into_iter().filter(|(_, part)| part.unit().is_some());
-    has.filter_map(move |(_, part)| {
+    let parts = has.filter_map(move |(_, part)| {
         let placed = placed(machine, part, state.seen.runs)?;
         Some(if is_stopped(&placed.digest) { Some(true) } else { placed.is_well })
-    })
+    });
+    parts.chain(has_estimators(state, machine).then(|| are_looked_at(state, machine).then_some(true)))
+}
+
+fn has_estimators(state: &PlaneState<'_>, machine: &ClusterMachine<'_>) -> bool {
+    placed(machine, Part::Estimators, state.seen.runs).is_some()
+}
+
+/// Whether somebody has looked at the estimators of a machine since a run brought them. One that does not work is no
+/// reason to look soon: its member may be away for days.
+fn are_looked_at(state: &PlaneState<'_>, machine: &ClusterMachine<'_>) -> bool {
+    let now = placed(machine, Part::Estimators, state.seen.runs).map(|placed| placed.digest);
+    let mut parts = machine.machine.status.iter().flat_map(|status| &status.parts);
+    parts.any(|seen| seen.name == Part::Estimators.name() && seen.digest == now)
 }
 
 /// The next look at these machines, once it is due; the oldest of those before it goes.

@@ -6,9 +6,9 @@ use crds::cluster_deployment::ForgottenMachine;
 use crds::host::Quarantine;
 use crds::{FormerRef, ObjectExt};
 
+use super::super::part_wanted::Basis;
 use super::super::proposal::{Proposal, Round};
 use super::super::state::PlaneState;
-use super::super::wanted_parts::Basis;
 use crate::forgotten::{recall, written_down};
 
 /// Entries that the status takes.

@@ -4,9 +4,9 @@ use crds::Reason;
 use crds::names::annotation;
 
 use super::super::act::Act;
+use super::super::part_wanted::Basis;
 use super::super::proposal::{Proposal, Round};
 use super::super::state::PlaneState;
-use super::super::wanted_parts::Basis;
 use crate::attempts::{self, RetryDecision};
 use crate::cluster_machine::ClusterMachine;
 use crate::departure::{self, Departure, EtcdMembership};

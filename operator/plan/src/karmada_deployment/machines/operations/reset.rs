@@ -5,9 +5,9 @@ use crds::step::{Intent, Step};
 use jiff::Timestamp;
 
 use super::super::act::Act;
+use super::super::part_wanted::Basis;
 use super::super::proposal::{Proposal, Round};
 use super::super::state::PlaneState;
-use super::super::wanted_parts::Basis;
 use crate::attempts::Failure;
 use crate::cleaning::{Cleaning, CleaningObserved, cleaning};
 use crate::cluster_machine::ClusterMachine;

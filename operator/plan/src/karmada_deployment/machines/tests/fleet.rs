@@ -44,6 +44,8 @@ pub struct Fleet {
     pub lied_about: BTreeSet<String>,
     /// Whether runs that hold the lock work on, and do not end.
     pub lingers: bool,
+    /// Members whose estimators do not work, wherever they are.
+    pub sick: BTreeSet<String>,
     /// Parts that fail on a Host.
     pub fails: BTreeSet<(String, String)>,
     /// Parts and Hosts that were worked on at once, run by run: `scheduler+search` on `h1`.
@@ -341,7 +343,17 @@ impl Fleet {
                     }))
                     .unwrap()
                 };
-                status.parts = asked.iter().map(part).collect();
+                let estimators = run.spec.vars.get("karmada_estimators");
+                let estimators = estimators.and_then(|asked| asked["services"].as_array()).map(|services| {
+                    let is_sick = |one: &&Value| self.sick.contains(one["name"].as_str().unwrap());
+                    let sick = services.iter().filter(is_sick).map(|one| (one["name"].as_str().unwrap(), "timed out"));
+                    serde_json::from_value(json!({
+                        "name": "estimators", "digest": units.get("estimators").map(|unit| &unit.digest),
+                        "healthy": true, "members": sick.collect::<BTreeMap<_, _>>(), "lastProbeTime": at,
+                    }))
+                    .unwrap()
+                });
+                status.parts = asked.iter().map(part).chain(estimators).collect();
             }
             let is_well = !self.dead.contains(&host);
             let deleting = status.conditions.iter().find(|there| there.type_ == "Deleting").cloned();

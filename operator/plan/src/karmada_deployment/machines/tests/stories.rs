@@ -21,7 +21,7 @@ fn world(spec: &str, hosts: usize) -> World {
     world
 }
 
-fn settled(spec: &str, hosts: usize) -> World {
+pub fn settled(spec: &str, hosts: usize) -> World {
     let mut world = world(spec, hosts);
     world.settle();
     assert!(world.is_ready(), "{:?} {:#?}", world.condition("Ready"), world.log);
@@ -31,7 +31,7 @@ fn settled(spec: &str, hosts: usize) -> World {
 }
 
 /// Time passes, and controllers do what is due.
-fn pass(world: &mut World, minutes: i64) {
+pub fn pass(world: &mut World, minutes: i64) {
     for _ in 0..minutes {
         world.now += SignedDuration::from_secs(60);
         world.settle();
@@ -39,7 +39,7 @@ fn pass(world: &mut World, minutes: i64) {
 }
 
 /// The runs that changed something, as they are logged.
-fn runs(world: &World) -> Vec<&str> {
+pub fn runs(world: &World) -> Vec<&str> {
     world.log.iter().filter_map(|line| line.strip_prefix("run ")).collect()
 }
 

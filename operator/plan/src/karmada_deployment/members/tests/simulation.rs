@@ -17,10 +17,12 @@ fn throw(dice: &mut u64, sides: usize) -> usize {
 
 fn mishap(world: &mut World, dice: &mut u64) {
     let name = NAMES[throw(dice, NAMES.len())];
-    match throw(dice, 8) {
+    match throw(dice, 10) {
         0 => world.forget(name),
         1 => world.name(name, "push"),
         2 => world.name(name, "pull"),
+        8 => world.name_by_host(name, ["push", "pull"][throw(dice, 2)]),
+        9 => drop(world.refusing.insert(name.to_owned())),
         3 => world.sites.get_mut(name).unwrap().is_up = false,
         4 => world.sites.get_mut(name).unwrap().is_up = true,
         5 => world.plane_is_up = !world.plane_is_up,
@@ -46,11 +48,13 @@ fn play(mut dice: u64, policy: UnjoinPolicy) {
     }
     world.plane_is_up = true;
     world.sites.values_mut().for_each(|site| site.is_up = true);
+    world.refusing.clear();
     world.rest();
     for name in NAMES {
         let is_named = world.object.spec.members.iter().any(|member| member.name == name);
         match is_named {
             true => {
+                assert!(world.read.get(name).is_none_or(|read| read.runs.is_empty()), "{name}: {:?}", world.read[name]);
                 assert_eq!(world.phase(name), Some(Phase::Joined), "{name}: {:?}", world.row(name));
                 assert_eq!(world.made_on_host(name), 3, "{name}");
             }

@@ -6,15 +6,18 @@ use std::collections::{BTreeMap, BTreeSet};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use crds::karmada_deployment::{KarmadaMemberPhase, UnjoinPolicy};
-use crds::{KarmadaDeployment, KarmadaDeploymentStatus};
+use crds::{Host, KarmadaDeployment, KarmadaDeploymentStatus, Reason};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 use super::super::super::contact::Contact;
+use super::super::super::contents::Files;
+use super::super::super::given_estimator::GivenEstimator;
 use super::super::super::host_seen::HostSeen;
-use super::super::super::material::{Files, Material};
+use super::super::super::material::Material;
 use super::super::super::names::{MEMBERS_NAMESPACE, is_made_for};
 use super::super::super::restore::revision::BUMP;
+use super::super::EstimatorsSeen;
 use super::super::*;
 use crate::cluster_addon::{State, Trial};
 
@@ -173,11 +176,23 @@ pub struct World {
     pub neighbours: Neighbours<'static>,
     /// The Pull members whose agents do not reach the plane; Karmada has not noticed.
     pub away: BTreeSet<String>,
+    /// What runs have brought to the machines of a plane of which estimators; none: it is in Pods.
+    pub machines: Option<BTreeMap<String, GivenEstimator>>,
+    /// Why estimators on machines do not work.
+    pub sick: BTreeMap<String, String>,
     /// What failed for members.
     pub failures: BTreeMap<String, String>,
     works: BTreeMap<String, usize>,
     certificates: BTreeSet<(String, &'static str)>,
     material: Material,
+    /// The Hosts of the namespace.
+    pub hosts: BTreeMap<String, Host>,
+    /// What was read on Hosts, by member.
+    pub read: BTreeMap<String, HostAccess>,
+    /// Why a run that reads a kubeconfig on a Host fails: reason and message.
+    pub unreadable: BTreeMap<String, (String, String)>,
+    /// Members whose API refuses what was read last.
+    pub refusing: BTreeSet<String>,
 }
 
 /// What nobody may ever delete in a member.
@@ -225,11 +240,68 @@ impl World {
             sites: names.iter().enumerate().map(site).collect(),
             neighbours: Neighbours::default(),
             away: BTreeSet::new(),
+            machines: None,
+            sick: BTreeMap::new(),
             failures: BTreeMap::new(),
             works: BTreeMap::new(),
             certificates: BTreeSet::new(),
             material: Material { keys: Some(keys), ..Material::default() },
+            hosts: names.iter().map(|name| (format!("h-{name}"), spare_host(&format!("h-{name}")))).collect(),
+            read: BTreeMap::new(),
+            unreadable: BTreeMap::new(),
+            refusing: BTreeSet::new(),
         }
+    }
+
+    /// Puts a member into the spec; its kubeconfig is read on the Host `h-<name>`.
+    pub fn name_by_host(&mut self, name: &str, mode: &str) {
+        self.forget(name);
+        let member = json!({ "name": name, "syncMode": mode, "hostRef": { "name": format!("h-{name}") } });
+        self.object.spec.members.push(serde_json::from_value(member).unwrap());
+    }
+
+    /// What there is to see of a kubeconfig that is read for a member.
+    fn host_access(&self, target: &Target) -> Option<HostAccess> {
+        let before = self.row(&target.name).and_then(|row| row.host_ref.clone()).map(|host| host.name);
+        let host = target.reached_by.host_ref().map(|host| host.name).or(before)?;
+        let read = self.read.get(&target.name).cloned().unwrap_or_default();
+        let is_refused = self.refusing.contains(&target.name) && read.kept.is_some();
+        Some(HostAccess { host: self.hosts.get(&host).cloned(), is_refused, ..read })
+    }
+
+    /// Runs that were made come to their end.
+    fn play_runs(&mut self) {
+        for access in self.read.values_mut() {
+            let Some(run) = access.runs.last_mut().filter(|run| run.status.is_none()) else { continue };
+            let failure = self.unreadable.get(&run.spec.hosts[0]);
+            let phase = if failure.is_some() { "Failed" } else { "Succeeded" };
+            let mut status = json!({ "phase": phase, "finishedAt": self.now.to_string() });
+            if let Some((reason, message)) = failure {
+                let failure = json!({ "step": "read-kubeconfig", "task": "t", "reason": reason, "message": message });
+                status["hosts"] = json!([{ "name": run.spec.hosts[0], "failure": failure }]);
+            }
+            run.status = Some(serde_json::from_value(status).unwrap());
+            access.brought = if failure.is_some() { Brought::Nothing } else { Brought::Usable };
+        }
+    }
+
+    /// The plane is on machines.
+    pub fn on_machines(mut self) -> Self {
+        let binary = json!({ "controlPlane": { "replicas": 1 }, "artifacts": { "url": "https://bundle.example" } });
+        self.object.spec.mode = crds::karmada_deployment::KarmadaMode::Binary;
+        self.object.spec.binary = serde_json::from_value(binary).unwrap();
+        self.machines = Some(BTreeMap::new());
+        self
+    }
+
+    /// Runs bring the machines what their estimators are to have.
+    pub fn bring_estimators(&mut self) {
+        self.machines = Some(self.material.estimators.clone());
+    }
+
+    /// What the estimator of a member is given.
+    pub fn given(&self, name: &str) -> Option<&GivenEstimator> {
+        self.material.estimators.get(name)
     }
 
     /// Puts a member into the spec; a Secret of its name leads to it.
@@ -289,6 +361,7 @@ impl World {
             self.check();
         }
         self.object.status.get_or_insert_with(KarmadaDeploymentStatus::default).members = planned.status;
+        self.play_runs();
         self.karmada();
         self.check();
         planned.actions.len()
@@ -309,7 +382,13 @@ impl World {
     pub fn plan(&self) -> Planned {
         let sight = self.look(&self.material);
         let (now, object, material) = (self.now, &self.object, &self.material);
-        plan(&Observed { now, object, others: &[], material, host: sight.host.as_ref(), seen: sight.seen() })
+        let on_machines = self.machines.as_ref().map(|brought| EstimatorsSeen {
+            is_settled: *brought == self.material.estimators,
+            is_probed: *brought == self.material.estimators,
+            sick: self.sick.clone(),
+        });
+        let host = sight.host.as_ref();
+        plan(&Observed { now, object, others: &[], material, host, seen: sight.seen(), on_machines })
     }
 
     /// What there is to see of members, and of the plane for their sake.
@@ -324,7 +403,12 @@ impl World {
         });
         let basis = Basis { object: &self.object, material, host: host.as_ref(), estimators: &self.estimators };
         for target in roster(&self.object, &neighbours, seen.as_ref()) {
-            let site = self.sites.get(&target.name).filter(|site| site.is_up);
+            let host_access = self.host_access(&target);
+            let is_by_host = matches!(target.reached_by, ReachedBy::Host(_));
+            let kept = host_access.as_ref().and_then(|access| access.kept.as_ref()).filter(|_| is_by_host);
+            let has_kubeconfig = !is_by_host || kept.is_some();
+            let lets_in = has_kubeconfig && !(is_by_host && self.refusing.contains(&target.name));
+            let site = self.sites.get(&target.name).filter(|site| site.is_up && lets_in);
             let mut contact = Contact::Lost("no route".to_owned());
             let certificate = |leaf: Leaf| {
                 let stem = leaf.owner();
@@ -353,7 +437,9 @@ impl World {
             let on_host =
                 self.host_is_up.then(|| of(Place::Host).map(|one| self.host.state(&one.manifest.0)).collect());
             let failure = self.failures.get(&target.name).cloned();
-            let member = Member { target, contact, kubeconfig: None, in_plane, on_host, certificates, failure };
+            let missing = || Problem { reason: Reason::SecretNotFound, message: "no Secret".to_owned() };
+            let kubeconfig = (!has_kubeconfig).then(missing);
+            let member = Member { target, contact, kubeconfig, host_access, in_plane, on_host, certificates, failure };
             members.insert(member.target.name.clone(), member);
         }
         let own_host = self.host_is_known.then(|| "host".to_owned());
@@ -403,7 +489,31 @@ impl World {
                 assert_eq!(wanted.common_name, user);
                 self.certificates.insert((name.clone(), leaf.owner()));
             }
+            Act::ReadKubeconfig(run) => {
+                let read = self.read.entry(name.clone()).or_default();
+                assert!(read.runs.iter().all(|there| there.status.is_some()), "two runs for {name}");
+                let mut run = (**run).clone();
+                run.metadata.creation_timestamp = Some(Time(self.now));
+                read.runs.push(run);
+            }
+            Act::KeepKubeconfig { run, host } => {
+                let server = Some("https://127.0.0.1:6443".to_owned());
+                let kept = ReadFrom { host: host.clone(), run: run.clone(), at: Some(Time(self.now)), server };
+                self.read.entry(name.clone()).or_default().kept = Some(kept);
+                self.refusing.remove(name);
+            }
+            Act::ForgetRun(run) => {
+                let read = self.read.entry(name.clone()).or_default();
+                read.runs.retain(|there| there.metadata.name != run.metadata.name);
+            }
+            Act::DeleteKubeconfig => self.read.entry(name.clone()).or_default().kept = None,
             Act::DeleteCertificate(leaf) => drop(self.certificates.remove(&(name.clone(), leaf.owner()))),
+            Act::GiveEstimator(given) => {
+                let mut others = self.material.estimators.iter().filter(|(other, _)| *other != name);
+                assert!(others.all(|(_, other)| other.port != given.port), "{name} has the port of another one");
+                self.material.estimators.insert(name.clone(), given.clone());
+            }
+            Act::TakeEstimator => drop(self.material.estimators.remove(name).unwrap()),
             Act::Apply { place, manifest, .. } => self.api(name, *place).apply(&manifest.0),
             Act::Patch { place, object, patch } => {
                 let wanted = json!({
@@ -571,6 +681,16 @@ impl World {
         }
         self.plane.collect();
     }
+}
+
+/// A Host that nobody has claimed, and that no cluster is given.
+fn spare_host(name: &str) -> Host {
+    let host = json!({
+        "apiVersion": "clusterwright.dev/v1alpha1", "kind": "Host",
+        "metadata": { "name": name, "namespace": "fleet", "uid": name, "generation": 1 },
+        "spec": { "address": "192.0.2.7", "unschedulable": true, "ssh": { "credentialsRef": { "name": "k" } } },
+    });
+    serde_json::from_value(host).unwrap()
 }
 
 /// The token of a ServiceAccount, if its Secret is there.

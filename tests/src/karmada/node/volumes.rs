@@ -1,4 +1,4 @@
-//! The volumes of a Pod, as a kubelet would fill them.
+//! The volumes and the variables of a Pod, as a kubelet would fill them.
 
 use std::collections::BTreeMap;
 
@@ -29,6 +29,25 @@ pub async fn volumes(client: &Client, pod: &Pod) -> Result<Vec<Volume>> {
         volumes.push(Volume { path: mount.mount_path.clone(), files, mode: u32::try_from(mode.unwrap_or(0o644))? });
     }
     Ok(volumes)
+}
+
+/// The variables that its command refers to: names of the Pod itself, and keys of Secrets.
+pub async fn variables(client: &Client, pod: &Pod) -> Result<BTreeMap<String, String>> {
+    let mut variables = BTreeMap::new();
+    let containers = pod.spec.iter().flat_map(|spec| &spec.containers);
+    for variable in containers.flat_map(|container| container.env.iter().flatten()) {
+        let Some(from) = &variable.value_from else { continue };
+        let value = match &from.secret_key_ref {
+            None => pod.name_any(),
+            Some(key) => {
+                let secret = Api::<Secret>::namespaced(client.clone(), &namespace(pod)).get(&key.name).await?;
+                let value = secret.data.as_ref().and_then(|data| data.get(&key.key));
+                String::from_utf8(value.with_context(|| format!("Secret {} has no {}", key.name, key.key))?.0.clone())?
+            }
+        };
+        variables.insert(variable.name.clone(), value);
+    }
+    Ok(variables)
 }
 
 type Content = (Option<BTreeMap<String, Vec<u8>>>, Option<i32>);

@@ -2,6 +2,7 @@
 //! without a capability, and with a root that has nothing else. Only its address is its own, where a Pod has a network
 //! of its own: it listens there in place of 0.0.0.0.
 
+use std::collections::BTreeMap;
 use std::fs::{self, File, Permissions};
 use std::net::Ipv4Addr;
 use std::os::unix::fs::{PermissionsExt, chown};
@@ -9,10 +10,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 
 use anyhow::{Context, Result, ensure};
-use e2e::karmada::given::Given;
 use k8s_openapi::api::core::v1::{Pod, PodSecurityContext, PodSpec};
-use kube::ResourceExt;
 
+use super::super::given::Given;
 use super::volumes::Volume;
 
 /// The only container of a Pod.
@@ -33,6 +33,8 @@ pub struct Start<'a> {
     pub hosts: &'a str,
     /// Where it reaches the API of its cluster.
     pub environment: &'a [(&'static str, String)],
+    /// What its command refers to, by name.
+    pub variables: BTreeMap<String, String>,
 }
 
 impl Container {
@@ -44,7 +46,7 @@ impl Container {
             fs::create_dir_all(root.join(directory))?;
         }
         start.volumes.iter().try_for_each(|volume| mount(root, volume, &user))?;
-        let arguments = arguments(spec, &start.pod.name_any(), start.address);
+        let arguments = arguments(spec, &start.variables, start.address);
         let (program, arguments) = arguments.split_first().context("it has no command")?;
         let name = Path::new(program).file_name().context("its command has no name")?.to_string_lossy().into_owned();
         let place = if program.starts_with('/') { program.clone() } else { format!("/usr/local/bin/{name}") };
@@ -73,6 +75,11 @@ impl Container {
         resolve(root, start.hosts)?;
         let child = command.spawn().with_context(|| format!("failed to start {name} by chroot, as root"))?;
         Ok(Self { root: root.clone(), child })
+    }
+
+    /// Its process: who starts it becomes it.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
     }
 
     /// Lets names lead elsewhere.
@@ -134,13 +141,15 @@ fn mount(root: &Path, volume: &Volume, user: &PodSecurityContext) -> Result<()> 
 }
 
 /// Its command, as a kubelet completes it; but for where it listens.
-fn arguments(spec: &PodSpec, pod: &str, address: Ipv4Addr) -> Vec<String> {
+fn arguments(spec: &PodSpec, variables: &BTreeMap<String, String>, address: Ipv4Addr) -> Vec<String> {
     let Some(container) = spec.containers.first() else { return Vec::new() };
     let address = address.to_string();
     let command = container.command.iter().chain(&container.args).flatten();
     let mut arguments: Vec<String> = command
         .map(|argument| {
-            argument.replace("$(POD_NAME)", pod).replace("0.0.0.0", &address).replace("=:", &format!("={address}:"))
+            let expand = |text: String, (name, value): (&String, &String)| text.replace(&format!("$({name})"), value);
+            let expanded = variables.iter().fold(argument.clone(), expand);
+            expanded.replace("0.0.0.0", &address).replace("=:", &format!("={address}:"))
         })
         .collect();
     let probe = container.readiness_probe.as_ref().and_then(|probe| probe.http_get.as_ref());

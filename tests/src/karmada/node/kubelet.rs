@@ -6,18 +6,18 @@ use std::sync::PoisonError;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
-use e2e::karmada::given::Given;
 use k8s_openapi::api::core::v1::{Pod, Service};
 use kube::api::{Api, ListParams, Patch, PatchParams};
 use kube::{Client, Config, ResourceExt};
 use serde_json::Value;
 use tokio::net::TcpStream;
 
-use super::super::container::{Container, Start};
-use super::super::services::{Endpoint, Services};
-use super::super::status::{Process, status};
-use super::super::volumes::volumes;
+use super::super::given::Given;
 use super::Node;
+use super::container::{Container, Start};
+use super::services::{Endpoint, Services};
+use super::status::{Process, status};
+use super::volumes::{variables, volumes};
 
 /// How long a program that has ended is left alone.
 const BACK_OFF: Duration = Duration::from_secs(2);
@@ -89,10 +89,11 @@ impl Kubelet {
         let running = self.running.get_mut(&name).context("it was not started")?;
         running.look(hosts).await?;
         let ready = running.process.is_ready;
+        let mut component = String::new();
         if let Some(endpoint) = self.node.endpoints.lock().get_mut(&name) {
-            endpoint.ready = ready;
+            (endpoint.ready, endpoint.pid) = (ready, running.container.as_ref().map(Container::pid));
+            component = endpoint.component();
         }
-        let component = pod.labels().get("app.kubernetes.io/name").cloned().unwrap_or_default();
         let seconds = running.since.elapsed().as_secs_f32();
         let status = status(pod, &running.process, address);
         if running.reported != status {
@@ -117,6 +118,7 @@ impl Kubelet {
             address,
             hosts,
             environment: &self.environment,
+            variables: variables(&self.client, pod).await?,
         })?;
         let before = self.running.remove(&name).map(|before| before.process);
         let again = |before: Process| Process { restarts: before.restarts + 1, has_ended: false, ..before };

@@ -6,12 +6,13 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use anyhow::{Context, Result};
-use e2e::api_server::own_address;
 use k8s_openapi::api::core::v1::{Pod, Service};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use kube::ResourceExt;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
+
+use crate::api_server::own_address;
 
 /// Where an estimator is asked. Nobody can say at which address it listens, so there is room for one.
 const ESTIMATOR_PORT: u16 = 10352;
@@ -23,12 +24,19 @@ pub struct Endpoint {
     labels: BTreeMap<String, String>,
     pub address: Ipv4Addr,
     pub ready: bool,
+    /// Its process; none: it does not run.
+    pub pid: Option<u32>,
 }
 
 impl Endpoint {
+    /// The component that it is of.
+    pub fn component(&self) -> String {
+        self.labels.get("app.kubernetes.io/name").cloned().unwrap_or_default()
+    }
+
     /// One that is not ready.
     pub fn new(pod: &Pod, address: Ipv4Addr) -> Self {
-        Self { name: pod.name_any(), labels: pod.labels().clone(), address, ready: false }
+        Self { name: pod.name_any(), labels: pod.labels().clone(), address, ready: false, pid: None }
     }
 }
 

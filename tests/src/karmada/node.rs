@@ -1,7 +1,11 @@
 //! What the nodes of a cluster would do: each Pod of a namespace runs as a process, is asked by its own probe whether
 //! it is ready, is started anew when it ends, and its status says so. Pods are made by the cluster's own controllers.
 
+mod container;
 mod kubelet;
+mod services;
+pub mod status;
+mod volumes;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -9,13 +13,18 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::Result;
-use e2e::karmada::given::Given;
 use kube::{Api, Client};
 use tokio::time::sleep;
 
-use super::container::tail;
-use super::services::{Endpoints, Services};
+use super::given::Given;
+use container::tail;
 use kubelet::Kubelet;
+use services::{Endpoints, Services};
+
+/// Controllers of a cluster that make Pods of Deployments, and tokens of ServiceAccounts.
+pub const CONTROLLERS: &str = "deployment-controller,disruption-controller,garbage-collector-controller,namespace-controller,\
+     replicaset-controller,root-ca-certificate-publisher-controller,serviceaccount-controller,\
+     serviceaccount-token-controller,statefulset-controller";
 
 /// What is seen of the Pods; clones are the same.
 #[derive(Clone)]
@@ -64,6 +73,11 @@ impl Node {
     /// The components in the order in which a Pod of each was ready first.
     pub fn order(&self) -> Vec<String> {
         self.order.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The processes of those that run, by their components.
+    pub fn pids(&self) -> Vec<(String, u32)> {
+        self.endpoints.lock().values().filter_map(|pod| Some((pod.component(), pod.pid?))).collect()
     }
 
     /// The ends of what those have printed that are not ready.

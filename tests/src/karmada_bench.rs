@@ -1,0 +1,10 @@
+//! What planes of Karmada's own programs take on this machine: to join members, and to run elsewhere what ran in a
+//! member that dies. It prints what it measured, and asserts nothing; `hack/bench/karmada` runs it.
+
+pub mod failover;
+pub mod join;
+mod member;
+mod plane;
+mod processes;
+mod settings;
+mod table;
