@@ -80,8 +80,8 @@ async fn answer(State(etcd): State<Etcd>, uri: Uri, body: Bytes) -> (StatusCode,
         // The last one that has a vote leads.
         "/v3/maintenance/status" => {
             let moved = done.iter().any(|line| line.starts_with("lead"));
-            let voters = members.iter().filter(|member| member["isLearner"] != true);
-            json!({ "leader": if moved { members[0]["ID"].clone() } else { voters.last().unwrap()["ID"].clone() } })
+            let last = members.iter().rfind(|member| member["isLearner"] != true);
+            json!({ "leader": if moved { members[0]["ID"].clone() } else { last.unwrap()["ID"].clone() } })
         }
         "/v3/cluster/member/add" => {
             let url = asked["peerURLs"][0].clone();
