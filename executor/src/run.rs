@@ -184,7 +184,7 @@ async fn played(
     let _ = timeout(MASTERS, runner.end_masters()).await;
     let (ending, stop) = ended.map_err(system("run ansible-playbook"))?;
     record_first_keys(&ssh, fold);
-    // Before anybody is told that it is done.
+    // Before the run is reported as done.
     if stop.is_none() {
         read_kubeconfigs::keep(&workdir, &inputs.model, args.run.as_deref()).await?;
     }

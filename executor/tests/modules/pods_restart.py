@@ -23,9 +23,11 @@ authority_mounts.PODS = f"{PLACE}/pods"
 authority_mounts.SEEN = f"{PLACE}/seen.json"
 pods_restart.PAUSE_SECONDS = 0.05
 # Ends when it is asked to; one that is stubborn is killed.
+# Each says when it takes signals as it should.
+SLEEP = "print('runs', flush=True)\ntime.sleep(1000)"
 PROGRAMS = {
-    "quick": "import signal, sys, time\nsignal.signal(signal.SIGTERM, lambda *_: sys.exit(0))\ntime.sleep(1000)",
-    "stubborn": "import signal, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\ntime.sleep(1000)",
+    "quick": f"import signal, sys, time\nsignal.signal(signal.SIGTERM, lambda *_: sys.exit(0))\n{SLEEP}",
+    "stubborn": f"import signal, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\n{SLEEP}",
 }
 
 
@@ -70,7 +72,8 @@ class Cluster(threading.Thread):
 
     def begin(self, name, container):
         pod, program, ready = self.pods[name]
-        process = subprocess.Popen([sys.executable, "-c", PROGRAMS[program]])
+        process = subprocess.Popen([sys.executable, "-c", PROGRAMS[program]], stdout=subprocess.PIPE)
+        assert process.stdout.readline() == b"runs\n"
         identity = f"{name}{container}{process.pid}".ljust(64, "0")
         self.processes[(name, container)] = (process, identity)
         statuses = [entry for entry in pod["status"]["containerStatuses"] if entry["name"] != container]

@@ -87,7 +87,7 @@ pub(super) fn container(object: &KarmadaDeployment, release: &Release, component
     }
 }
 
-/// What a member of etcd without data is told: variables, and the keys of its Secret that they are from.
+/// The initial cluster of a member of etcd without data: variables, and the keys of its Secret that they are from.
 pub(super) const INITIAL: [(&str, &str); 2] =
     [("INITIAL_CLUSTER", "initial-cluster"), ("INITIAL_CLUSTER_STATE", "initial-cluster-state")];
 
@@ -241,7 +241,7 @@ fn etcd(object: &KarmadaDeployment) -> Flags {
         ("listen-metrics-urls", "http://0.0.0.0:2381".into()),
         ("advertise-client-urls", format!("https://{own}:2379")),
         ("initial-advertise-peer-urls", format!("https://{own}:2380")),
-        // What a member without data is told is in the Secret: another number of members rolls none of them.
+        // The initial cluster is in the Secret: another number of members rolls none of them.
         ("initial-cluster", format!("$({})", INITIAL[0].0)),
         ("initial-cluster-state", format!("$({})", INITIAL[1].0)),
         ("initial-cluster-token", token),

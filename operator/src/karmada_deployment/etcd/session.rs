@@ -61,7 +61,7 @@ impl Session {
     async fn over(stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static, host: &str) -> Result<Self, Refusal> {
         let (sender, connection) =
             handshake(TokioIo::new(stream)).await.map_err(|error| Refusal::Silent(chain(&error)))?;
-        // How it ends is told to who waits for an answer.
+        // Whoever waits for an answer gets the error by which it ends.
         tokio::spawn(async move { drop(connection.await) });
         Ok(Self { sender, host: host.to_owned() })
     }

@@ -1,5 +1,5 @@
 //! The kubeconfig of a member that is read on a Host: what is seen of it, and how what a run has read is kept, beside
-//! the KarmadaDeployment. What comes from a machine is checked before it is kept, and nobody is told what is in it.
+//! the KarmadaDeployment. What comes from a machine is checked before it is kept, and what is in it is in no message.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! How many Pods of etcd there are to be, and what a new one is told of the members.
+//! How many Pods of etcd there are to be, and the initial cluster of a new one.
 
 use crds::KarmadaDeployment;
 
@@ -10,7 +10,7 @@ use super::seen::{EtcdSeen, EtcdWorkload, Membership};
 /// How many Pods of etcd there are to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) struct EtcdSize {
-    /// The Pods, and the members that one without data is told of.
+    /// The Pods, and the members of the initial cluster of one without data.
     pub replicas: i32,
     /// How many members there are, counting one that leaves until its volume is gone, and not one that has no vote or
     /// is not ready yet; none: etcd was never seen whole, and may have to begin.

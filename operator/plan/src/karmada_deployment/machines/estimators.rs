@@ -16,7 +16,7 @@ use super::super::upgrade::Due;
 use super::order::Part;
 use super::part_wanted::{Basis, PartWanted, working};
 use super::placed::placed;
-use super::service::{FILES, PROGRAMS, Service, arguments_on_machine, exec_start};
+use super::service::{FILES, PROGRAMS, Service, arguments_on_machine};
 use super::state::PlaneState;
 use crate::naming::short_hash;
 
@@ -26,6 +26,11 @@ pub(super) const VARIABLE: &str = "karmada_estimators";
 /// The directory of the files of a member's estimator on a machine.
 pub(in super::super) fn directory(member: &str) -> String {
     format!("{FILES}/estimator-{member}")
+}
+
+/// The name of a member's unit.
+fn unit(member: &str) -> String {
+    format!("clusterwright-karmada-estimator-{member}.service")
 }
 
 /// Where a machine has a file of a member's estimator.
@@ -118,7 +123,7 @@ fn service(
     Service {
         component,
         version: version.to_owned(),
-        unit: format!("clusterwright-karmada-estimator-{member}.service"),
+        unit: unit(member),
         program,
         arguments,
         directory,
@@ -138,25 +143,14 @@ fn health(given: &GivenEstimator) -> Value {
 
 fn variables(services: &[(String, Service, Map<String, Value>)]) -> Vec<Value> {
     let variables = |(member, service, files): &(String, Service, Map<String, Value>)| {
-        json!({
-            "name": format!("estimator-{member}"),
-            "unit": service.unit,
-            "program": service.program,
-            "exec_start": exec_start(service),
-            "digest": service.digest,
-            "directory": service.directory,
-            "files": files,
-        })
+        service.variables(&format!("estimator-{member}"), files.clone())
     };
     services.iter().map(variables).collect()
 }
 
 /// What a probe looks at: of each member the unit, and where it says how it is.
 pub(super) fn probed(material: &Material) -> Value {
-    let asked = |(member, given): (&String, &GivenEstimator)| {
-        let unit = format!("clusterwright-karmada-estimator-{member}.service");
-        json!({ "name": member, "unit": unit, "health": health(given) })
-    };
+    let asked = |(member, given): (&String, &GivenEstimator)| json!({ "name": member, "unit": unit(member), "health": health(given) });
     let services: Vec<Value> = material.estimators.iter().map(asked).collect();
     json!({ "services": services })
 }

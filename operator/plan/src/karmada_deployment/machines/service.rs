@@ -1,7 +1,7 @@
 //! A component as a service of one machine: the flags that its Pod would have, with the places of the machine.
 
 use crds::KarmadaDeployment;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::super::component::Component;
 use super::super::endpoint::{PORT, url};
@@ -48,6 +48,21 @@ pub struct Service {
     pub health: Value,
     /// What changes when any of it does, its files included; its version first: `1.18.2-0123456789abcdef`.
     pub digest: String,
+}
+
+impl Service {
+    /// What a machine must know to run it: as what it is reported, and which of the run's secrets each file is.
+    pub fn variables(&self, name: &str, files: Map<String, Value>) -> Value {
+        json!({
+            "name": name,
+            "unit": self.unit,
+            "program": self.program,
+            "exec_start": exec_start(self),
+            "digest": self.digest,
+            "directory": self.directory,
+            "files": files,
+        })
+    }
 }
 
 /// The service of a component in this version, whose files have this digest.

@@ -12,7 +12,7 @@ use super::estimators;
 use super::order::{Part, parts};
 use super::part_wanted::{Basis, PartWanted, working};
 use super::placed::placed;
-use super::service::{Service, Site, digest_of, exec_start, files_on, secret_key, service};
+use super::service::{Service, Site, digest_of, files_on, secret_key, service};
 use super::state::PlaneState;
 use crate::cluster_machine::ClusterMachine;
 use crate::naming::short_hash;
@@ -151,15 +151,8 @@ fn component_part(
 }
 
 fn variables(service: &Service, files: Map<String, Value>, is_stopped: bool) -> Value {
-    json!({
-        "name": service.component.suffix(),
-        "state": if is_stopped { "stopped" } else { "started" },
-        "unit": service.unit,
-        "program": service.program,
-        "exec_start": exec_start(service),
-        "digest": service.digest,
-        "directory": service.directory,
-        "files": files,
-        "health": service.health,
-    })
+    let mut variables = service.variables(service.component.suffix(), files);
+    variables["state"] = json!(if is_stopped { "stopped" } else { "started" });
+    variables["health"] = service.health.clone();
+    variables
 }

@@ -78,7 +78,7 @@ pub(super) fn components(
     Some(wanted)
 }
 
-/// What a member of etcd without data is told, and how many members there are.
+/// The initial cluster of a member of etcd without data, and how many members there are.
 fn tell_members(object: &KarmadaDeployment, etcd: EtcdSize, secret: &mut Value, workload: &mut Value) {
     let told = [initial_cluster(object, etcd.replicas), etcd.initial_state().to_owned()];
     for ((_, key), value) in INITIAL.into_iter().zip(told) {

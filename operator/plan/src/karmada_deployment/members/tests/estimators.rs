@@ -16,14 +16,9 @@ fn joined(policy: Option<UnjoinPolicy>) -> World {
     world.name("b", "pull");
     world.rest();
     for name in ["a", "b"] {
-        assert_eq!(said(&world, name), (Phase::Joined, "AllReady".to_owned()), "{:?}", world.row(name));
+        assert_eq!(world.said(name), (Phase::Joined, "AllReady".to_owned()), "{:?}", world.row(name));
     }
     world
-}
-
-fn said(world: &World, name: &str) -> (Phase, String) {
-    let row = world.row(name).unwrap();
-    (row.phase, row.reason.clone())
 }
 
 /// Kind and name of what is on the host for a member.
@@ -96,7 +91,7 @@ fn an_estimator_that_does_not_start_is_said_and_its_member_has_joined() {
     world.host_works = false;
     world.name("a", "push");
     world.rest();
-    assert_eq!(said(&world, "a"), (Phase::Joined, "EstimatorProgressing".to_owned()));
+    assert_eq!(world.said("a"), (Phase::Joined, "EstimatorProgressing".to_owned()));
     let waiting = json!({ "reason": "CrashLoopBackOff", "message": "back-off" });
     world.pods.push(json!({
         "metadata": { "name": "k1-estimator-a-x", "labels": {
@@ -106,7 +101,7 @@ fn an_estimator_that_does_not_start_is_said_and_its_member_has_joined() {
         "status": { "containerStatuses": [{ "image": "i", "state": { "waiting": waiting } }] },
     }));
     world.rest();
-    assert_eq!(said(&world, "a"), (Phase::Joined, "EstimatorNotReady".to_owned()));
+    assert_eq!(world.said("a"), (Phase::Joined, "EstimatorNotReady".to_owned()));
     let message = &world.row("a").unwrap().message;
     assert!(message.contains("Pod k1-estimator-a-x: CrashLoopBackOff of i"), "{message}");
     let ready = super::super::members_ready(&world.object.status.as_ref().unwrap().members);
@@ -115,7 +110,7 @@ fn an_estimator_that_does_not_start_is_said_and_its_member_has_joined() {
     world.host_works = true;
     world.pods.clear();
     world.rest();
-    assert_eq!(said(&world, "a").1, "AllReady");
+    assert_eq!(world.said("a").1, "AllReady");
 }
 
 #[test]
@@ -176,7 +171,7 @@ fn switched_off_they_go_once_nobody_asks_them_and_from_the_host_first() {
     world.host.apply(&asks("--scheduler-estimator-service-prefix=k1-estimator"));
     world.object.spec.estimator = None;
     world.rest();
-    assert_eq!(said(&world, "a").1, "EstimatorProgressing");
+    assert_eq!(world.said("a").1, "EstimatorProgressing");
     assert!(world.row("a").unwrap().message.contains("ask it no more"), "{}", world.row("a").unwrap().message);
     assert_eq!((on_host(&world, "a").len(), in_member(&world, "a").len()), (3, 4));
     world.host.apply(&asks("--v=2"));
@@ -184,7 +179,7 @@ fn switched_off_they_go_once_nobody_asks_them_and_from_the_host_first() {
     for name in ["a", "b"] {
         assert_eq!((on_host(&world, name).len(), in_member(&world, name).len()), (0, 0), "{name}");
         assert!(!world.has_certificate(name, "estimator"));
-        assert_eq!(said(&world, name), (Phase::Joined, "AllReady".to_owned()));
+        assert_eq!(world.said(name), (Phase::Joined, "AllReady".to_owned()));
     }
 }
 
@@ -207,7 +202,7 @@ fn a_member_may_be_without_one() {
     world.rest();
     assert_eq!((on_host(&world, "a").len(), in_member(&world, "a").len()), (0, 0));
     assert_eq!(on_host(&world, "b").len(), 3);
-    assert_eq!(said(&world, "a"), (Phase::Joined, "AllReady".to_owned()));
+    assert_eq!(world.said("a"), (Phase::Joined, "AllReady".to_owned()));
 }
 
 #[test]
@@ -218,7 +213,7 @@ fn a_name_that_gives_no_service_is_said_and_the_member_joins() {
     world.object.spec.estimator = Some(ComponentSettings::default());
     world.name(&long, "push");
     world.rest();
-    assert_eq!(said(&world, &long), (Phase::Joined, "EstimatorNameTooLong".to_owned()));
+    assert_eq!(world.said(&long), (Phase::Joined, "EstimatorNameTooLong".to_owned()));
     let message = &world.row(&long).unwrap().message;
     // `production-1-estimator-` are 23 of 63 characters.
     assert!(message.contains("71 characters, and 63 are allowed") && message.contains("at most 40"), "{message}");
@@ -280,7 +275,7 @@ fn estimators_come_with_their_step_where_there_were_none() {
     world.estimators = EstimatorDue::Later;
     world.name("a", "push");
     world.rest();
-    assert_eq!(said(&world, "a"), (Phase::Joined, "EstimatorProgressing".to_owned()));
+    assert_eq!(world.said("a"), (Phase::Joined, "EstimatorProgressing".to_owned()));
     assert!(on_host(&world, "a").is_empty());
     world.estimators = EstimatorDue::Now("1.18.2".to_owned());
     world.rest();

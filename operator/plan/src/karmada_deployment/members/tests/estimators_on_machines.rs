@@ -15,19 +15,14 @@ fn joined(policy: Option<UnjoinPolicy>) -> World {
     world.name("b", "pull");
     world.rest();
     for name in ["a", "b"] {
-        assert_eq!(said(&world, name), (Phase::Joined, "EstimatorProgressing".to_owned()), "{:?}", world.row(name));
+        assert_eq!(world.said(name), (Phase::Joined, "EstimatorProgressing".to_owned()), "{:?}", world.row(name));
     }
     world.bring_estimators();
     world.rest();
     for name in ["a", "b"] {
-        assert_eq!(said(&world, name), (Phase::Joined, "AllReady".to_owned()), "{:?}", world.row(name));
+        assert_eq!(world.said(name), (Phase::Joined, "AllReady".to_owned()), "{:?}", world.row(name));
     }
     world
-}
-
-fn said(world: &World, name: &str) -> (Phase, String) {
-    let row = world.row(name).unwrap();
-    (row.phase, row.reason.clone())
 }
 
 fn service<'a>(world: &'a World, name: &str) -> Option<&'a Value> {
@@ -76,7 +71,7 @@ fn a_token_that_is_made_anew_is_carried_over_and_port_and_others_stay() {
     let now = world.given("a").unwrap().clone();
     assert_eq!((now.port, world.given("b")), (a.port, Some(&b)));
     assert_ne!(now.files.get("member-token"), a.files.get("member-token"));
-    assert_eq!(said(&world, "a").1, "AllReady", "it worked before, and nobody has looked since");
+    assert_eq!(world.said("a").1, "AllReady", "it worked before, and nobody has looked since");
 }
 
 #[test]
@@ -114,11 +109,11 @@ fn what_it_is_in_a_member_that_stays_goes_once_it_is_off_the_machines() {
     world.object.spec.members[0].estimator = Some(MemberEstimator { enabled: false });
     world.rest();
     assert!(world.given("a").is_none() && service(&world, "a").is_none());
-    assert_eq!((accounts(&world, "a"), said(&world, "a").1), (4, "EstimatorProgressing".to_owned()));
+    assert_eq!((accounts(&world, "a"), world.said("a").1), (4, "EstimatorProgressing".to_owned()));
     world.bring_estimators();
     world.rest();
-    assert_eq!((accounts(&world, "a"), said(&world, "a").1), (0, "AllReady".to_owned()));
-    assert_eq!((accounts(&world, "b"), said(&world, "b").1), (4, "AllReady".to_owned()));
+    assert_eq!((accounts(&world, "a"), world.said("a").1), (0, "AllReady".to_owned()));
+    assert_eq!((accounts(&world, "b"), world.said("b").1), (4, "AllReady".to_owned()));
     world.object.spec.estimator = None;
     world.rest();
     world.bring_estimators();
@@ -131,13 +126,13 @@ fn one_that_does_not_work_says_on_which_machine_and_why_and_its_member_stays_joi
     let mut world = joined(None);
     world.sick.insert("b".to_owned(), "on machine m1 (Host h1): timed out".to_owned());
     world.rest();
-    assert_eq!(said(&world, "b"), (Phase::Joined, "EstimatorNotReady".to_owned()));
+    assert_eq!(world.said("b"), (Phase::Joined, "EstimatorNotReady".to_owned()));
     let message = &world.row("b").unwrap().message;
     assert_eq!(message, "Karmada reaches it; its estimator on machine m1 (Host h1): timed out");
-    assert_eq!(said(&world, "a").1, "AllReady");
+    assert_eq!(world.said("a").1, "AllReady");
     world.sick.clear();
     world.rest();
-    assert_eq!(said(&world, "b").1, "AllReady");
+    assert_eq!(world.said("b").1, "AllReady");
 }
 
 #[test]

@@ -328,6 +328,12 @@ impl World {
         self.object.status.as_ref()?.members.iter().find(|member| member.name == name)
     }
 
+    /// Phase and reason of a member.
+    pub fn said(&self, name: &str) -> (KarmadaMemberPhase, String) {
+        let row = self.row(name).unwrap();
+        (row.phase, row.reason.clone())
+    }
+
     /// What the join made in a member, namespaces aside.
     pub fn made_in(&self, name: &str) -> usize {
         let ours = |live: &&Value| is_made_for(live, &self.object) && live["kind"] != "Namespace";

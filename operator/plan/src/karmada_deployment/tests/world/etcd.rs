@@ -96,7 +96,7 @@ impl Etcd {
         }
     }
 
-    /// Its volumes and Pods follow from the StatefulSet, and its members from what they are told.
+    /// Its volumes and Pods follow from the StatefulSet, and its members from their initial cluster.
     pub fn tick(&mut self, object: &KarmadaDeployment, host: &mut BTreeMap<Key, Value>) {
         let namespace = object.spec.host_namespace.clone();
         let key = |kind: &str, name: &str| (kind.to_owned(), namespace.clone(), name.to_owned());
@@ -147,7 +147,7 @@ impl Etcd {
         self.membership.leader = self.membership.members.first().map(|member| member.id.clone());
     }
 
-    /// One without data starts if it is a member that has never run, and is told of all members and no other.
+    /// One without data starts if it is a member that has never run, and its initial cluster is that of all members.
     fn start(&mut self, object: &KarmadaDeployment, at: i32, cluster: &str) {
         let told: BTreeSet<&str> = cluster.split(',').map(|one| one.split_once('=').unwrap().1).collect();
         let known: BTreeSet<&str> =
