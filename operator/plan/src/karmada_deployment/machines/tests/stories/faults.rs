@@ -232,7 +232,12 @@ fn a_machine_on_which_a_part_of_a_plane_fails_is_tried_three_times_and_then_wait
             pass(&mut world, 120);
             let said = says(&world);
             assert_eq!(tried(&world) - before, 3, "{place}: {said}");
-            for words in ["after 3 attempts", "it ended with 1", "clusterwright.dev/retry"] {
+            for words in [
+                "after 3 attempts",
+                "it ended with 1",
+                "kubectl -n fleet annotate --overwrite",
+                "clusterwright.dev/retry=1",
+            ] {
                 assert!(said.contains(words), "{place} says nothing of {words}: {said}");
             }
             world.fleet.fails.clear();
