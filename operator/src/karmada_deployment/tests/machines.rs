@@ -2,6 +2,7 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use crds::names::finalizer::{HOST, MACHINE};
 use crds::step::Step;
 use crds::{Conditions, FormerRef, KarmadaDeployment, Machine, ObjectExt, PlaybookRun};
 use serde_json::{Value, json};
@@ -81,10 +82,11 @@ fn make_machines(world: &World) {
             let owner = json!({"apiVersion": "clusterwright.dev/v1alpha1", "kind": "MachineSet", "name": name, "uid": uid, "controller": true});
             world.api.put(
                 "machines",
-                &format!("{{apiVersion: clusterwright.dev/v1alpha1, kind: Machine, metadata: {{name: {machine}, namespace: fleet, ownerReferences: [{owner}]}}, spec: {spec}}}"),
+                &format!("{{apiVersion: clusterwright.dev/v1alpha1, kind: Machine, metadata: {{name: {machine}, namespace: fleet, finalizers: [{MACHINE}], ownerReferences: [{owner}]}}, spec: {spec}}}"),
             );
             let made = world.api.get(&format!("machines/fleet/{machine}")).unwrap();
             world.api.edit(&format!("hosts/fleet/h{ordinal}"), |host| {
+                host["metadata"]["finalizers"] = json!([HOST]);
                 host["spec"]["claimRef"] = json!({"kind": "Machine", "name": machine, "uid": made["metadata"]["uid"]});
                 host["spec"]["claimEpoch"] = json!(1);
             });
