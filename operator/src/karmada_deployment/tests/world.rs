@@ -233,8 +233,8 @@ impl World {
         fill(ctx, &cache.etcd_backups, shown, "etcdbackups");
         fill(ctx, &cache.etcd_backup_schedules, shown, "etcdbackupschedules");
         for object in cache.karmada_deployments.everywhere() {
-            // What goes wrong is tried again by the next one.
-            let _ = reconcile::<Observation>(ctx.clone(), object).await;
+            // What goes wrong is tried again by the next one. Its future is too large for a test's stack.
+            let _ = Box::pin(reconcile::<Observation>(ctx.clone(), object)).await;
         }
     }
 
