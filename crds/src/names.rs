@@ -158,8 +158,8 @@ pub mod annotation {
     /// On the StatefulSet of a plane's etcd, once it has begun: how many members it has, counting one that leaves until
     /// its volume is gone, and not one that has no vote yet.
     pub const ETCD_MEMBERS: &str = "clusterwright.dev/etcd-members";
-    /// On the same: the UIDs of the PersistentVolumeClaims that its members work with, by ordinal, `0=<uid>,1=<uid>`; of
-    /// a member whose claim is another one by now, so that its data is lost, its ID in etcd, `1=lost:<id>`.
+    /// On the same: the UIDs of the PersistentVolumeClaims that its members work with, by ordinal, `0=<uid>,1=<uid>`.
+    /// Of a member whose claim is another one by now, so that its data is lost, its ID in etcd, `1=lost:<id>`.
     pub const ETCD_VOLUMES: &str = "clusterwright.dev/etcd-volumes";
     /// On Pods of a Karmada control plane: when they were restarted for members' tokens (RFC 3339).
     pub const RESTARTED_AT: &str = "clusterwright.dev/restarted-at";

@@ -334,7 +334,7 @@ mod tests {
         assert_eq!(etcd.forwarded_in.as_deref(), Some("planes"));
         assert!(etcd.endpoints[0].starts_with("https://k1-etcd-0.k1-etcd-peers.planes.svc"), "{:?}", etcd.endpoints);
         let message = "Cluster a is not reached".to_owned();
-        let problem = crate::addon::Problem { reason: crds::Reason::WaitingForCluster, message };
+        let problem = crate::addon::Problem { reason: crds::Reason::ClusterUnreachable, message };
         world.plane.as_mut().unwrap().host_problem = Some(problem);
         assert_eq!(world.inputs().unwrap_err(), "Cluster a is not reached");
         let here = World { has_secret: false, ..World::of_plane(json!({})) }.inputs().unwrap();
