@@ -139,7 +139,14 @@ impl Fleet {
                 self.runs.push(run);
                 (!looks).then_some(log)
             }
-            Act::CancelRun(run) | Act::DeleteRun(run) => {
+            Act::CancelRun(run) => {
+                self.runs
+                    .iter_mut()
+                    .filter(|there| there.name() == run.name())
+                    .for_each(|there| there.spec.cancel = true);
+                None
+            }
+            Act::DeleteRun(run) => {
                 self.runs.retain(|there| there.name() != run.name());
                 None
             }
@@ -223,6 +230,11 @@ impl Fleet {
         let mut at_work = 0;
         for run in runs.iter_mut().filter(|run| !attempts::is_over(run)) {
             let token = held.iter().find(|held| held.run == run.name()).map(|held| held.token);
+            if run.spec.cancel {
+                let status = run.status.get_or_insert_default();
+                (status.phase, status.finished_at) = (Some(RunPhase::Canceled), Some(Time(now)));
+                continue;
+            }
             if run.spec.intent != Intent::Probe && token.is_none() {
                 continue;
             }

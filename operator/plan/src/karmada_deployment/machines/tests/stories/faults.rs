@@ -300,7 +300,11 @@ fn a_plane_that_is_deleted_while_a_run_works_stops_it_and_cleans_every_machine_o
             assert!(world.fleet.hosts.iter().all(|host| host.spec.claim_ref.is_none()), "{place}");
             let resets = runs(&world).join(" ");
             assert!(runs(&world).iter().all(|run| run.starts_with("reset")), "{place}: {resets}");
-            assert!(!world.fleet.runs.iter().any(|run| run.name() == cut), "{place}: it was canceled");
+            let phase = |run: &PlaybookRun| run.status.as_ref().and_then(|status| status.phase);
+            let is_cut = |run: &&PlaybookRun| run.name() == cut;
+            let ended =
+                world.fleet.runs.iter().filter(is_cut).map(phase).all(|phase| phase == Some(RunPhase::Canceled));
+            assert!(ended, "{place}: it was canceled");
             for host in touched {
                 let named = |run: &&str| run.rsplit(' ').next().unwrap().split(',').any(|one| one == host);
                 assert_eq!(runs(&world).into_iter().filter(named).count(), 1, "{place}: {host} of {resets}");
