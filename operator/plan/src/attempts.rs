@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 
 pub use made::{Attempt, last, next_number, owned_by, reason_of, said, was_paused};
 pub use outcome::{Failure, Outcome, outcome, why_halted};
-pub use retry::{asked, asked_retry, names_generation, next_retry, next_value};
+pub use retry::{asked, asked_retry, names_generation, next_retry, next_value, retry_command};
 pub use retry_decision::{Policy, RetryDecision, Stops, backoff, retry_decision};
 pub use terms::{HasTerms, Terms};
 

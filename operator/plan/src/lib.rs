@@ -79,3 +79,4 @@ mod testing;
 mod tests;
 pub mod transitions;
 pub mod undecodable;
+pub(crate) mod withdrawal;

@@ -13,6 +13,11 @@ use crate::cluster_machine::ClusterMachine;
 use crate::naming;
 use crate::run_owner::RunOwner;
 
+/// Whether a run brings machines to the cluster, or makes them ready for that.
+pub(crate) fn brings_machines(run: &PlaybookRun) -> bool {
+    [Intent::Prepare, Intent::Join].contains(&run.spec.intent)
+}
+
 /// A machine of a run, with the retry that it answers.
 pub(crate) type Target<'a> = (ClusterMachine<'a>, Option<String>);
 

@@ -3,6 +3,7 @@
 
 mod estimators;
 mod etcd;
+mod faults;
 mod hosts;
 mod machines;
 mod members;

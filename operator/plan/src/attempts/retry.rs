@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crds::commands::{self, Target};
 use crds::names::annotation;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
@@ -31,6 +32,12 @@ pub fn asked(annotations: Option<&BTreeMap<String, String>>, key: &str, generati
 /// The value that asks for another attempt now.
 pub fn next_retry(annotations: Option<&BTreeMap<String, String>>, generation: i64) -> String {
     next_value(annotations, annotation::RETRY, generation)
+}
+
+/// What a person types to have another attempt at this object.
+pub fn retry_command(target: Target, object: &ObjectMeta) -> String {
+    let value = next_retry(object.annotations.as_ref(), object.generation.unwrap_or_default());
+    commands::annotate(target, object, annotation::RETRY, value)
 }
 
 /// The value of an annotation that asks now: one that was used up already must be another one, and still begin with the

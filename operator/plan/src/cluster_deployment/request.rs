@@ -13,7 +13,7 @@ use super::state::{ClusterMachine, ClusterState};
 pub(super) use crate::attempts::number_after;
 pub(super) use crate::run_owner::BATCH;
 use crate::run_request::{Asker, RunRequest};
-pub(super) use crate::run_request::{Attempt, Target};
+pub(super) use crate::run_request::{Attempt, Target, brings_machines};
 pub(super) use crate::settings::BACKENDS;
 
 /// A run that is asked for on machines of the cluster, which it remembers.
@@ -69,11 +69,6 @@ pub(super) fn tell_backends(state: &ClusterState<'_>, run: &mut PlaybookRun) {
         let behind: Vec<ClusterMachine<'_>> = state.of_role(Role::ControlPlane).collect();
         run.spec.vars.entry(BACKENDS.into()).or_insert_with(|| endpoint::backends(&behind));
     }
-}
-
-/// Whether a run brings machines to the cluster, or makes them ready for that.
-pub(super) fn brings_machines(run: &PlaybookRun) -> bool {
-    [Intent::Prepare, Intent::Join].contains(&run.spec.intent)
 }
 
 /// What an active run does, in other words than those of its intent.

@@ -5,6 +5,7 @@ mod backup_source;
 mod deletion;
 mod estimators;
 mod etcd;
+mod faults;
 mod fields;
 mod lost_volumes;
 mod members;

@@ -8,7 +8,8 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use crds::{
-    Cluster, ClusterDeployment, EtcdBackup, EtcdBackupSchedule, EtcdRestore, Host, Machine, MachineSet, PlaybookRun,
+    Cluster, ClusterDeployment, EtcdBackup, EtcdBackupSchedule, EtcdRestore, Host, KarmadaDeployment, Machine,
+    MachineSet, PlaybookRun,
 };
 use futures::StreamExt;
 use http::{Request, Response};
@@ -218,4 +219,20 @@ async fn a_watch_of_what_a_change_is_decided_by_that_is_cut_hangs_or_is_too_old_
     check::<Host>(json!({ "address": "10.0.0.1", "ssh": { "credentialsRef": { "name": "k" } } })).await;
     check::<Cluster>(json!({ "kubeconfigRef": { "name": "k" } })).await;
     check::<PlaybookRun>(json!({ "clusterName": "a", "intent": "Upgrade", "steps": ["etcd"], "hosts": ["h1"] })).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_of_karmada_control_planes_or_their_machines_that_is_cut_hangs_or_is_too_old_misses_nothing_row_9() {
+    let bundle = json!({ "bundle": { "url": "https://bundle.example.com" } });
+    let of_plane = |spec: Value| {
+        let mut spec = spec;
+        spec["clusterName"] = json!("k1");
+        spec["clusterKind"] = json!("KarmadaDeployment");
+        spec
+    };
+    check::<KarmadaDeployment>(json!({ "version": "1.18.2", "crds": bundle })).await;
+    check::<MachineSet>(of_plane(json!({ "role": "control-plane", "replicas": 1, "template": {} }))).await;
+    check::<Machine>(of_plane(json!({ "role": "control-plane" }))).await;
+    check::<PlaybookRun>(of_plane(json!({ "intent": "Configure", "steps": ["karmada-balancer"], "hosts": ["h1"] })))
+        .await;
 }

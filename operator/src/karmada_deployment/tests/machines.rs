@@ -2,6 +2,7 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use crds::names::finalizer::{HOST, MACHINE};
 use crds::step::Step;
 use crds::{Conditions, FormerRef, KarmadaDeployment, Machine, ObjectExt, PlaybookRun};
 use serde_json::{Value, json};
@@ -10,7 +11,7 @@ use super::world::{KEY, World, key_of};
 use crate::karmada_deployment::part_files;
 
 /// More than a plane on machines takes to be made.
-const MANY: usize = 140;
+pub(super) const MANY: usize = 140;
 
 impl World {
     /// On machines, of which so many are free: `h1` at 10.0.0.1 and so on.
@@ -81,10 +82,11 @@ fn make_machines(world: &World) {
             let owner = json!({"apiVersion": "clusterwright.dev/v1alpha1", "kind": "MachineSet", "name": name, "uid": uid, "controller": true});
             world.api.put(
                 "machines",
-                &format!("{{apiVersion: clusterwright.dev/v1alpha1, kind: Machine, metadata: {{name: {machine}, namespace: fleet, ownerReferences: [{owner}]}}, spec: {spec}}}"),
+                &format!("{{apiVersion: clusterwright.dev/v1alpha1, kind: Machine, metadata: {{name: {machine}, namespace: fleet, finalizers: [{MACHINE}], ownerReferences: [{owner}]}}, spec: {spec}}}"),
             );
             let made = world.api.get(&format!("machines/fleet/{machine}")).unwrap();
             world.api.edit(&format!("hosts/fleet/h{ordinal}"), |host| {
+                host["metadata"]["finalizers"] = json!([HOST]);
                 host["spec"]["claimRef"] = json!({"kind": "Machine", "name": machine, "uid": made["metadata"]["uid"]});
                 host["spec"]["claimEpoch"] = json!(1);
             });
@@ -119,11 +121,12 @@ fn play_runs(world: &World) {
 }
 
 /// The parts that a run brings.
-fn parts(run: &PlaybookRun) -> String {
+pub(super) fn parts(run: &PlaybookRun) -> String {
     run.spec.parts().map(|part| part.part.as_str()).collect::<Vec<_>>().join(" ")
 }
 
-fn changes(world: &World) -> Vec<PlaybookRun> {
+/// The runs that change something.
+pub(super) fn changes(world: &World) -> Vec<PlaybookRun> {
     world.runs().into_iter().filter(|run| !run.spec.intent.changes_nothing()).collect()
 }
 

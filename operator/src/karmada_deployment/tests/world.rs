@@ -10,10 +10,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use crds::karmada_deployment::KarmadaMemberStatus;
 use crds::names::annotation;
-use crds::{
-    BackupStorage, Cluster, Conditions, EtcdBackup, EtcdBackupSchedule, Host, KarmadaDeployment, Machine, MachineSet,
-    PlaybookRun,
-};
+use crds::{Conditions, KarmadaDeployment};
 use plan::encryption::Scheme;
 use plan::karmada_deployment::DEFINITIONS;
 use plan::rotation::Subject;
@@ -21,7 +18,9 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use super::machines;
+use crate::cache::{Kind, Watched};
 use crate::context::Context;
+use crate::decoding::Decoded;
 use crate::fake_api::{Cut, FakeApi};
 use crate::karmada_deployment::Observation;
 use crate::pki::{Pki, fixtures};
@@ -168,11 +167,12 @@ impl World {
         }
     }
 
-    fn apis(&self) -> impl Iterator<Item = &FakeApi> {
+    pub fn apis(&self) -> impl Iterator<Item = &FakeApi> {
         [&self.api, &self.plane].into_iter().chain(&self.host).chain(self.members.values())
     }
 
-    fn changes(&self) -> u64 {
+    /// Changes so far, whoever made them.
+    pub fn changes(&self) -> u64 {
         self.apis().map(FakeApi::changes).sum()
     }
 
@@ -196,7 +196,12 @@ impl World {
 
     /// An operator that has just started.
     pub fn operator(&self) -> Arc<Context> {
-        let ctx = self.api.context();
+        self.operator_with(&[])
+    }
+
+    /// One that is started with these arguments.
+    pub fn operator_with(&self, arguments: &[&str]) -> Arc<Context> {
+        let ctx = self.api.context_with(arguments);
         ctx.planes.put(UID, self.plane.client());
         for (name, member) in &self.members {
             ctx.planes.put_member(UID, name, &member.client());
@@ -211,20 +216,30 @@ impl World {
 
     /// A pass of this operator, and what follows from it elsewhere.
     pub async fn pass(&self, ctx: &Arc<Context>) {
-        let objects = self.api.list::<KarmadaDeployment>("karmadadeployments");
-        ctx.cache.karmada_deployments.fill(objects.clone());
-        ctx.cache.clusters.fill(self.api.list::<Cluster>("clusters"));
-        ctx.cache.hosts.fill(self.api.list::<Host>("hosts"));
-        ctx.cache.machines.fill(self.api.list::<Machine>("machines"));
-        ctx.cache.machine_sets.fill(self.api.list::<MachineSet>("machinesets"));
-        ctx.cache.runs.fill(self.api.list::<PlaybookRun>("playbookruns"));
-        ctx.cache.backup_storages.fill(self.api.list::<BackupStorage>("backupstorages"));
-        ctx.cache.etcd_backups.fill(self.api.list::<EtcdBackup>("etcdbackups"));
-        ctx.cache.etcd_backup_schedules.fill(self.api.list::<EtcdBackupSchedule>("etcdbackupschedules"));
-        for object in objects {
-            // What goes wrong is tried again by the next one.
-            let _ = reconcile::<Observation>(ctx.clone(), Arc::new(object)).await;
+        self.reconcile_by(ctx, &self.api).await;
+        self.time();
+    }
+
+    /// A pass of this operator by what the metadata cluster has shown. Nobody comes to what cannot be decoded.
+    pub async fn reconcile_by(&self, ctx: &Arc<Context>, shown: &FakeApi) {
+        let cache = &ctx.cache;
+        fill(ctx, &cache.karmada_deployments, shown, "karmadadeployments");
+        fill(ctx, &cache.clusters, shown, "clusters");
+        fill(ctx, &cache.hosts, shown, "hosts");
+        fill(ctx, &cache.machines, shown, "machines");
+        fill(ctx, &cache.machine_sets, shown, "machinesets");
+        fill(ctx, &cache.runs, shown, "playbookruns");
+        fill(ctx, &cache.backup_storages, shown, "backupstorages");
+        fill(ctx, &cache.etcd_backups, shown, "etcdbackups");
+        fill(ctx, &cache.etcd_backup_schedules, shown, "etcdbackupschedules");
+        for object in cache.karmada_deployments.everywhere() {
+            // What goes wrong is tried again by the next one. Its future is too large for a test's stack.
+            let _ = Box::pin(reconcile::<Observation>(ctx.clone(), object)).await;
         }
+    }
+
+    /// What others do until the next pass.
+    pub fn time(&self) {
         self.workloads_run();
         self.members_run();
         machines::work(self);
@@ -354,6 +369,20 @@ impl World {
 pub fn key_of(plural: &str, object: &Value) -> String {
     let metadata = &object["metadata"];
     format!("{plural}/{}/{}", metadata["namespace"].as_str().unwrap_or_default(), metadata["name"].as_str().unwrap())
+}
+
+/// Shows what can be decoded of a kind, and registers the rest.
+fn fill<K: Kind>(ctx: &Context, watched: &Watched<K>, shown: &FakeApi, plural: &str) {
+    ctx.cache.undecodable.keep(&K::kind(&()), &[]);
+    let all = shown.decoded::<K>(plural);
+    let object = |decoded: &Arc<Decoded<K>>| match &**decoded {
+        Decoded::Object(object) => Some(object.clone()),
+        Decoded::Undecodable { why, .. } => {
+            ctx.cache.undecodable.add(why);
+            None
+        }
+    };
+    watched.fill(all.iter().filter_map(object).collect());
 }
 
 /// Gives a cluster the namespace by which it is known.

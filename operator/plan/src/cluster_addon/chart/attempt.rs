@@ -2,14 +2,14 @@
 
 use crds::chart::ChartReport;
 use crds::cluster_addon::{ChartFailure, ChartRelease};
-use crds::commands::{self, Target};
+use crds::commands::Target;
 use crds::names::{annotation, label};
 use crds::{ClusterAddon, ObjectExt, Reason};
 use jiff::Timestamp;
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
-use crate::attempts::{asked_retry, backoff, next_retry};
+use crate::attempts::{asked_retry, backoff, retry_command};
 use crate::cluster_addon::observed::Observed;
 use crate::message::quote;
 use crate::moment::{after, day_and_clock};
@@ -118,9 +118,7 @@ pub(super) fn next_attempt(object: &ClusterAddon, again: &Again) -> String {
         Again::Now(_) => "the next attempt begins".to_owned(),
         Again::At(at) => format!("the next attempt is at {}", day_and_clock(*at)),
         Again::Asked => {
-            let metadata = &object.metadata;
-            let value = next_retry(metadata.annotations.as_ref(), metadata.generation.unwrap_or_default());
-            let command = commands::annotate(Target::ClusterAddon, metadata, annotation::RETRY, value);
+            let command = retry_command(Target::ClusterAddon, &object.metadata);
             format!("it failed {MOST_ATTEMPTS} times; for another attempt: {command}")
         }
     }

@@ -14,8 +14,12 @@ use super::part_wanted::PartWanted;
 use super::placed::digest_in;
 use super::state::PlaneState;
 use crate::attempts;
+use crate::departure::has_sick_member;
 use crate::naming::short_hash;
 use crate::run_request::{Attempt, RunRequest, Target};
+
+/// The variable by which members of an etcd that exists are started again at once.
+const AT_ONCE: &str = "etcd_members_at_once";
 
 /// The run that brings these parts to these machines, each machine's one after the other; its name follows from all of
 /// that.
@@ -30,9 +34,13 @@ pub(super) fn part_run(state: &PlaneState<'_>, wanted: &[&PartWanted], targets: 
     });
     let words: Vec<String> = words.collect();
     let key = short_hash(&words.iter().map(String::as_str).collect::<Vec<_>>(), 16);
+    let mut vars = variables(&wanted, targets);
+    if parts.contains(&Part::Etcd) && are_down_together(targets) {
+        vars.insert(AT_ONCE.to_owned(), Value::Bool(true));
+    }
     let mut run = state.request(RunRequest {
         name_of: Some(vec![key.clone()]),
-        vars: variables(&wanted, targets),
+        vars,
         parts: brought,
         rolls_out: Some(key),
         ..RunRequest::new(
@@ -51,6 +59,11 @@ pub(super) fn part_run(state: &PlaneState<'_>, wanted: &[&PartWanted], targets: 
         annotations.insert(annotation::ETCD_CHANGE.to_owned(), since.to_string());
     }
     run
+}
+
+/// Whether the members of etcd on all these machines are down, so that none gets well before the others start again.
+fn are_down_together(targets: &[Target<'_>]) -> bool {
+    targets.len() > 1 && targets.iter().all(|(machine, _)| has_sick_member(machine.machine))
 }
 
 fn karmada_part(wanted: &PartWanted, targets: &[Target<'_>]) -> KarmadaPart {

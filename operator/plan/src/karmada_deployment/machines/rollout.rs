@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crds::names::annotation;
+use crds::commands::Target as Object;
 use crds::step::Intent;
 use crds::{PlaybookRun, Reason};
 use jiff::Timestamp;
@@ -105,9 +105,10 @@ fn seen(state: &PlaneState<'_>, part: Part, one: &Candidate<'_>, wanted: &PartWa
     let failure = one.decision.cause();
     let silent = silent_since(&one.machine, state.seen.runs).map(|at| format!("it did not answer at {}", clock(at)));
     let is_current = one.placed.as_ref().map(|placed| &placed.digest) == wanted.digests.get(&name);
-    let never_brought = failure.filter(|_| !is_current && one.placed.is_none());
+    let is_never_brought = failure.is_some() && !is_current && one.placed.is_none();
+    let never_brought = || said(&one.decision, &one.machine).filter(|_| is_never_brought);
     // Probes find out when it answers again.
-    let set_aside = silent.or_else(|| never_brought.map(|failure| quote(failure.told())));
+    let set_aside = silent.or_else(|| Some(format!("it could not be brought{}", never_brought()?)));
     let mut has = BTreeMap::new();
     if let Some(mut placed) = one.placed.clone() {
         if is_stopped(&placed.digest) {
@@ -183,18 +184,22 @@ pub(super) fn titles(targets: &[Target<'_>]) -> String {
 
 /// What went wrong on a machine, and what becomes of it.
 fn failed(part: Part, one: &Candidate<'_>) -> Option<String> {
-    let could_not = format!("{} could not be brought to machine {}", part.title(), one.machine.title());
-    match &one.decision {
+    let said = said(&one.decision, &one.machine)?;
+    Some(format!("{} could not be brought to machine {}{said}", part.title(), one.machine.title()))
+}
+
+/// Why the last attempt failed, and when or how there is another one; none: it did not, or another one begins.
+fn said(decision: &RetryDecision, machine: &ClusterMachine<'_>) -> Option<String> {
+    match decision {
         RetryDecision::Later { at, cause, .. } => {
-            Some(format!("{could_not} ({}); tried again at {}", quote(cause.told()), clock(*at)))
+            Some(format!(" ({}); tried again at {}", quote(cause.told()), clock(*at)))
         }
         RetryDecision::Halted { failures, cause } => Some(format!(
-            "{could_not} after {} ({}); correct it, then annotate Machine {} with {}",
+            " after {} ({}); correct it, then {}",
             count(*failures, "attempt"),
             attempts::why_halted(cause.as_ref()),
-            one.machine.name(),
-            annotation::RETRY
+            attempts::retry_command(Object::Machine, &machine.machine.metadata)
         )),
-        _ => None,
+        RetryDecision::Now { .. } | RetryDecision::UnderWay { .. } | RetryDecision::Done { .. } => None,
     }
 }

@@ -67,9 +67,14 @@ pub fn turn(machines: &[PlaneMachine], part: Part, wanted: &BTreeMap<String, Str
         let state = if machine.has[&part].is_well.is_some() { "does not work" } else { "has not answered yet" };
         return Turn::Waits(format!("{} {state} on machine {}", part.title(), machine.name));
     }
-    let works = |machine: &&&PlaneMachine| machine.has[&part].is_well == Some(true);
-    if let Some(broken) = outdated.iter().find(|machine| !works(machine)) {
-        return Turn::On(vec![broken.name.clone()]);
+    // Those of which it is known interrupt nobody, and may need each other to work again.
+    let broken: Vec<&PlaneMachine> =
+        outdated.iter().copied().filter(|machine| machine.has[&part].is_well == Some(false)).collect();
+    if !broken.is_empty() {
+        return names(broken);
+    }
+    if let Some(unknown) = outdated.iter().find(|machine| machine.has[&part].is_well.is_none()) {
+        return Turn::On(vec![unknown.name.clone()]);
     }
     let Some(first) = outdated.first() else { return Turn::Done };
     let others = machines.iter().filter(|other| other.name != first.name);

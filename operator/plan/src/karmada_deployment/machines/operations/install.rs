@@ -4,11 +4,10 @@
 
 use std::collections::BTreeMap;
 
-use crds::commands::{self, Target as Object};
-use crds::names::annotation;
+use crds::commands::Target as Object;
 use crds::playbook_run::{Digest, KarmadaPart};
 use crds::step::{Intent, Role};
-use crds::{Machine, ObjectExt, Reason};
+use crds::{Machine, Reason};
 use jiff::Timestamp;
 use serde_json::Value;
 
@@ -172,7 +171,5 @@ pub(super) fn decision(state: &PlaneState<'_>, machine: &ClusterMachine<'_>) -> 
 
 /// What a person types to have another attempt.
 pub(super) fn retry(state: &PlaneState<'_>) -> String {
-    let object = state.object;
-    let value = attempts::next_retry(object.metadata.annotations.as_ref(), object.generation());
-    commands::annotate(Object::KarmadaDeployment, &object.metadata, annotation::RETRY, value)
+    attempts::retry_command(Object::KarmadaDeployment, &state.object.metadata)
 }

@@ -1,12 +1,12 @@
 //! Takes a member that leaves, or whose Machine was forgotten, out of etcd, by a run on one that stays.
 
 use crds::Reason;
-use crds::names::annotation;
 
 use super::super::act::Act;
 use super::super::part_wanted::Basis;
 use super::super::proposal::{Proposal, Round};
 use super::super::state::PlaneState;
+use super::install::retry;
 use crate::attempts::{self, RetryDecision};
 use crate::cluster_machine::ClusterMachine;
 use crate::departure::{self, Departure, EtcdMembership};
@@ -86,10 +86,10 @@ fn take_out(state: &PlaneState<'_>, membership: &EtcdMembership<'_>, leaver: &Le
             Some(failed(message).at(state, at))
         }
         RetryDecision::Halted { failures, cause } => Some(failed(format!(
-            "{title} could not be taken out of etcd after {} ({}); correct it, then annotate its Machine with {}",
+            "{title} could not be taken out of etcd after {} ({}); correct it, then {}",
             count(failures, "attempt"),
             attempts::why_halted(cause.as_ref()),
-            annotation::RETRY
+            retry(state)
         ))),
         RetryDecision::UnderWay { .. } | RetryDecision::Done { .. } => None,
     }

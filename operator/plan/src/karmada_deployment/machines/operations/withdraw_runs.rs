@@ -1,43 +1,22 @@
-//! Withdraws runs that are in the way of machines that leave: what has not begun never does, and a join that works for
-//! nobody else ends. A backup that has not begun is taken by another run, on the machines that stay.
+//! Withdraws runs that are in the way of machines that leave.
 
 use crds::PlaybookRun;
-use crds::step::{Effect, Intent};
 
 use super::super::act::Act;
 use super::super::part_wanted::Basis;
 use super::super::proposal::{Proposal, Round};
 use super::super::state::PlaneState;
-use crate::attempts;
+use crate::withdrawal::{Withdrawal, withdrawal};
 
 pub(super) fn propose(state: &PlaneState<'_>, _: &Basis<'_>, _: &Round) -> Proposal {
-    let is_for_who_stays = |run: &&PlaybookRun| {
-        let intent = run.spec.intent;
-        let is_one = [Effect::Provisions, Effect::Maintains].contains(&intent.spec().effect);
-        !run.spec.cancel && (is_one || intent == Intent::Backup)
+    let held = state.object.status.as_ref().map(|status| status.operations.as_slice()).unwrap_or_default();
+    let withdraw = |run: &&PlaybookRun| {
+        let how = withdrawal(run, held, |host| state.is_leaving(host), || false);
+        let run = Box::new((*run).clone());
+        how.map(|how| match how {
+            Withdrawal::Delete => Act::DeleteRun(run),
+            Withdrawal::Cancel => Act::CancelRun(run),
+        })
     };
-    let runs = state.active.iter().copied().filter(is_for_who_stays);
-    Proposal::acts(runs.filter_map(|run| withdraw(state, run)).collect())
-}
-
-fn withdraw(state: &PlaneState<'_>, run: &PlaybookRun) -> Option<Act> {
-    let leaves = |host: &String| state.is_leaving(host);
-    if !run.spec.hosts.iter().any(leaves) {
-        return None;
-    }
-    let held = state.object.status.iter().flat_map(|status| &status.operations);
-    let token = run.status.as_ref().map_or(0, |status| status.token);
-    let granted = token > 0 || held.into_iter().any(|held| Some(&held.run) == run.metadata.name.as_ref());
-    match granted {
-        false if run.spec.intent == Intent::Backup => Some(Act::DeleteRun(Box::new(run.clone()))),
-        // What was asked for by it counts as followed: how it ended is said, and how to have another one.
-        false if run.spec.intent == Intent::Maintain => Some(Act::CancelRun(Box::new(run.clone()))),
-        // What a person asked for is canceled, and not forgotten.
-        false if attempts::targets(run).is_empty() => Some(Act::CancelRun(Box::new(run.clone()))),
-        false => Some(Act::DeleteRun(Box::new(run.clone()))),
-        true if run.spec.intent == Intent::Join && run.spec.hosts.iter().all(leaves) => {
-            Some(Act::CancelRun(Box::new(run.clone())))
-        }
-        true => None,
-    }
+    Proposal::acts(state.active.iter().filter_map(withdraw).collect())
 }

@@ -3,9 +3,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crds::playbook_run::PlaybookRunStatus;
+use crds::playbook_run::{PlaybookRunStatus, RunPhase};
 use crds::step::{Intent, Role, Step};
-use crds::{Host, KarmadaDeployment, Machine, MachineSet, MachineStatus, ObjectExt, PlaybookRun};
+use crds::{Host, KarmadaDeployment, Machine, MachineSet, MachineStatus, ObjectExt, PlaybookRun, Reason};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::{Value, json};
@@ -36,6 +36,14 @@ pub struct Fleet {
     pub units: BTreeMap<String, BTreeMap<String, Unit>>,
     /// Hosts that answer nobody.
     pub dead: BTreeSet<String>,
+    /// Hosts that do not accept SSH logins, with the reason; what runs there works on.
+    pub denied: BTreeMap<String, Reason>,
+    /// Hosts whose member of etcd is not healthy.
+    pub sick_members: BTreeSet<String>,
+    /// Hosts on which nothing comes of what a run says that it has brought.
+    pub lied_about: BTreeSet<String>,
+    /// Whether runs that hold the lock work on, and do not end.
+    pub lingers: bool,
     /// Members whose estimators do not work, wherever they are.
     pub sick: BTreeSet<String>,
     /// What each member of etcd says of itself, where one is asked.
@@ -131,7 +139,14 @@ impl Fleet {
                 self.runs.push(run);
                 (!looks).then_some(log)
             }
-            Act::CancelRun(run) | Act::DeleteRun(run) => {
+            Act::CancelRun(run) => {
+                self.runs
+                    .iter_mut()
+                    .filter(|there| there.name() == run.name())
+                    .for_each(|there| there.spec.cancel = true);
+                None
+            }
+            Act::DeleteRun(run) => {
                 self.runs.retain(|there| there.name() != run.name());
                 None
             }
@@ -215,12 +230,20 @@ impl Fleet {
         let mut at_work = 0;
         for run in runs.iter_mut().filter(|run| !attempts::is_over(run)) {
             let token = held.iter().find(|held| held.run == run.name()).map(|held| held.token);
+            if run.spec.cancel {
+                let status = run.status.get_or_insert_default();
+                (status.phase, status.finished_at) = (Some(RunPhase::Canceled), Some(Time(now)));
+                continue;
+            }
             if run.spec.intent != Intent::Probe && token.is_none() {
                 continue;
             }
             at_work += usize::from(run.spec.intent != Intent::Probe);
             assert!(at_work <= 1, "two runs at once: {}", run.name());
-            run.status = Some(self.played(run, token.unwrap_or_default(), now));
+            run.status = Some(match token.filter(|_| self.lingers) {
+                Some(token) => at_work_since(run, token, now),
+                None => self.played(run, token.unwrap_or_default(), now),
+            });
         }
         self.runs = runs;
     }
@@ -235,9 +258,10 @@ impl Fleet {
         };
         let failing: BTreeMap<&String, String> =
             run.spec.hosts.iter().filter_map(|host| Some((host, failing(host)?))).collect();
-        let all = run.spec.hosts.iter().all(|host| !self.dead.contains(host) && !failing.contains_key(host));
-        // One that does not answer stops a run before anything is brought; one that fails, before the next step.
-        let are_reached = run.spec.hosts.iter().all(|host| !self.dead.contains(host));
+        let is_reached = |host: &String| !self.dead.contains(host) && !self.denied.contains_key(host);
+        // One that is not reached stops a run before anything is brought; one that fails, before the next step.
+        let are_reached = run.spec.hosts.iter().all(is_reached);
+        let all = are_reached && failing.is_empty();
         let mut results: Vec<Value> = Vec::new();
         for host in &run.spec.hosts {
             let failure = json!({ "step": run.spec.steps.last().unwrap().name(), "task": "t", "reason": "TaskFailed", "message": "it ended with 1" });
@@ -245,6 +269,12 @@ impl Fleet {
                 true => self.bring(run, host, failing.get(host), failing.is_empty()),
                 false => BTreeMap::new(),
             };
+            if let Some(reason) = self.denied.get(host) {
+                let failure =
+                    json!({ "step": "", "task": "", "reason": reason.as_str(), "message": "nobody is let in" });
+                results.push(json!({ "name": host, "unreachable": true, "failure": failure }));
+                continue;
+            }
             results.push(match (self.dead.contains(host), failing.contains_key(host)) {
                 (true, _) => json!({ "name": host, "unreachable": true }),
                 (_, true) => json!({ "name": host, "failed": 1, "failure": failure, "brought": brought }),
@@ -289,6 +319,12 @@ impl Fleet {
                 break;
             }
             brought.insert(part.part.clone(), digest.clone());
+            if self.lied_about.contains(host) {
+                continue;
+            }
+            if part.part == "etcd" {
+                self.sick_members.remove(host);
+            }
             if digest == "absent" {
                 units.remove(&part.part);
                 continue;
@@ -313,7 +349,8 @@ impl Fleet {
             let mut status = machine.status.clone().unwrap_or_default();
             status.provisioned_at = status.provisioned_at.or(joined.map(Time));
             let probe = self.runs.iter().rfind(|run| run.spec.steps == [Step::ProbeKarmada]);
-            let seen = probe.filter(|run| attempts::is_over(run) && !self.dead.contains(&host));
+            let answers = !self.dead.contains(&host) && !self.denied.contains_key(&host);
+            let seen = probe.filter(|run| attempts::is_over(run) && answers);
             if let Some(run) = seen.filter(|run| run.spec.hosts.contains(&host)) {
                 let at = attempts::ended_at(run).unwrap();
                 let asked =
@@ -341,10 +378,12 @@ impl Fleet {
             }
             let is_well = !self.dead.contains(&host);
             let deleting = status.conditions.iter().find(|there| there.type_ == "Deleting").cloned();
+            let is_sick = self.sick_members.contains(&host);
             let condition = |type_: &str| {
+                let sick = is_sick.then_some(Reason::EtcdMemberUnhealthy.as_str()).filter(|_| type_ == "Healthy");
                 serde_json::from_value(json!({
-                    "type": type_, "status": if is_well { "True" } else { "False" }, "reason": "Seen", "message": "",
-                    "lastTransitionTime": SINCE,
+                    "type": type_, "status": if is_well && sick.is_none() { "True" } else { "False" },
+                    "reason": sick.unwrap_or("Seen"), "message": "", "lastTransitionTime": SINCE,
                 }))
                 .unwrap()
             };
@@ -408,4 +447,15 @@ impl Fleet {
         let hosts = self.machines.iter().filter(of_role).filter_map(|machine| machine.spec.host_ref.as_ref());
         hosts.map(|host| host.name.as_str()).collect()
     }
+}
+
+/// A run that works with this token; since when, if it has not begun before.
+fn at_work_since(run: &PlaybookRun, token: i64, now: Timestamp) -> PlaybookRunStatus {
+    let begun = run.status.clone().filter(|status| status.token == token);
+    begun.unwrap_or_else(|| PlaybookRunStatus {
+        phase: Some(RunPhase::Running),
+        token,
+        started_at: Some(Time(now)),
+        ..PlaybookRunStatus::default()
+    })
 }

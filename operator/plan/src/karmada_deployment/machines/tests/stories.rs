@@ -1,5 +1,7 @@
 //! A plane on machines as it comes to be, is changed, and loses machines.
 
+mod faults;
+
 use crds::ObjectExt;
 use crds::names::condition;
 use crds::step::Role;
