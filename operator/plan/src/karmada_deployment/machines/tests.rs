@@ -3,6 +3,7 @@
 mod certificates;
 mod estimators;
 pub(in super::super) mod fleet;
+mod guards;
 mod services;
 mod stories;
 
