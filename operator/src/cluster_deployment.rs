@@ -24,7 +24,7 @@ use crate::controller::{self, beside};
 use crate::error::Error;
 use crate::execute;
 use crate::reconcile::{PlanOf, Reconcile};
-pub(crate) use actions::{apply_set, force_remove};
+pub(crate) use actions::{adopt, apply_set, force_remove};
 pub(crate) use observe::Observation;
 pub(crate) use pki_owner::pki_owner;
 

@@ -10,6 +10,7 @@ use super::upgrade::KarmadaUpgradeStatus;
 use crate::cluster_deployment::{EtcdStatus, ForgottenMachine, ReplicaCounts};
 use crate::lock::Operation;
 use crate::references::LocalRef;
+use crate::store_comparison::StoreComparison;
 
 /// How it stands with a plane.
 #[derive(Serialize, Deserialize, Clone, Debug, Default, PartialEq, JsonSchema)]
@@ -82,12 +83,29 @@ pub struct KarmadaDeploymentStatus {
     /// `lastToken` when the lock was opened for a plane that held no machine yet. Absent: 0 is assumed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub initial_token: Option<i64>,
+    /// With mode `Binary`: the time at which an operator took this metadata cluster up again (the annotation
+    /// `resumed-at` of its Lease) and for which the plane's machines were compared with it: nothing is done to them
+    /// before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub compared_since: Option<Time>,
+    /// The comparisons by which machines tell a run that this metadata cluster does not know, oldest first: each run
+    /// that takes machines over brings them. The last is that of `comparedSince`; there are more only while a machine
+    /// of the plane has not answered since. At most 32, the newest.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 32), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["since"]))]
+    pub comparisons: Vec<StoreComparison>,
+    /// Digests of what contradicts this metadata cluster on machines (condition `StoreIsOlder`) and was approved by
+    /// `clusterwright.dev/approve: store.<digest>`, until nothing contradicts it any more. At most 5000.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 5000), inner(length(max = 64)))]
+    pub approved_contradictions: Vec<String>,
     /// Machines that were removed without reaching them, until no member of etcd stands for them any more; at most 100.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 100), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["uid"]))]
     pub forgotten: Vec<ForgottenMachine>,
     /// `Ready`, `EtcdReady`, `APIServerReady`, `ComponentsReady`, `MembersReady`, `UpToDate`; `BackedUp` where an
-    /// EtcdBackupSchedule is for the plane; `Deleting` while it is so.
+    /// EtcdBackupSchedule is for the plane; `LockAvailable`, `AuthoritiesRotated` and `StoreIsOlder` only while they say
+    /// something; `Deleting` while it is so.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 12), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Vec<Condition>,

@@ -51,7 +51,7 @@ reasons! {
     AddressNotIPv4 Warning [COMPLETE FAILED]
         "A machine's address is no IPv4 address, and the steps know no other."
         "Give an IPv4 address in `Host.spec.address` or `spec.internalAddress`.";
-    AdoptingClaims Progressing [DELETING STORE_IS_OLDER]
+    AdoptingClaims Progressing [DELETING STORE_IS_OLDER UP_TO_DATE]
         "What contradicts the metadata cluster was approved: claim epochs and tokens are raised, and Hosts that others have are let go."
         "";
     AgentNotConnected Warning [MEMBERS_READY]
@@ -839,7 +839,7 @@ reasons! {
     MachineIdentityMismatch Warning [IDENTITY_VERIFIED READY]
         "Another machine answers at the Host's address than the one that was claimed."
         "Bring the claimed machine back, or remove the Machine by force.";
-    MachineIsNewer Warning [DELETING HOST_CLAIMED READY STORE_IS_OLDER]
+    MachineIsNewer Warning [DELETING HOST_CLAIMED READY STORE_IS_OLDER UP_TO_DATE]
         "A machine knows of a later claim or run than the metadata cluster, which was set back to an older state."
         "See docs/operations/metadata-cluster.md: compare what the message names, then approve it by its command.";
     MachineReplaced Warning [FAILED]
@@ -962,7 +962,7 @@ reasons! {
     NoLog Warning [LOG_KEPT]
         "The run's log could not be kept."
         "See the message; the Pod's log may still be there.";
-    NoMachineAnswers Warning [DELETING HOST_CLAIMED READY STORE_IS_OLDER]
+    NoMachineAnswers Warning [DELETING HOST_CLAIMED READY STORE_IS_OLDER UP_TO_DATE]
         "The metadata cluster may have been set back, and no machine of the cluster answers to compare it with."
         "Bring a machine back, or approve going on without by the command in the message.";
     NoMachineResponds Warning [MACHINES_LOST]

@@ -45,7 +45,6 @@ mod scale_down;
 mod sentence;
 mod spec_problem;
 mod state;
-mod store;
 mod summary;
 mod surge;
 mod tried;

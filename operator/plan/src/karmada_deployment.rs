@@ -124,10 +124,9 @@ pub fn plan(observed: &Observed<'_>) -> Planned {
     if observed.object.is_deleting() {
         let machines = Machines::observe(observed, None, false);
         let deletion::Deleting { actions, next, told, members } = deletion::plan(observed, machines.as_ref());
-        let mut status = status::deleting(observed, &told, &members);
-        if let Some(machines) = &machines {
-            machines.record(&mut status);
-        }
+        let status = status::deleting(observed, &told, &members, machines.as_ref());
+        let adopted = machines.iter().flat_map(Machines::adopted).map(Action::Machines);
+        let actions = adopted.chain(actions).collect();
         return Plan { actions, status, next, waits_for: Some(told.message) };
     }
     keep(observed)
@@ -152,6 +151,10 @@ fn keep(observed: &Observed<'_>) -> Planned {
     if object.spec.paused && !work.actions.is_empty() {
         work.pause();
     }
+    let is_held = machines.as_ref().is_some_and(Machines::are_held);
+    if is_held {
+        work.hold();
+    }
     work.actions.extend(machines.iter().flat_map(Machines::acts).map(Action::Machines));
     let has_work = !work.actions.is_empty();
     let members = members::plan(&observed.of_members());
@@ -167,7 +170,7 @@ fn keep(observed: &Observed<'_>) -> Planned {
     let upgrade = upgrade.as_ref().map(|(outcome, upgrade)| (outcome, upgrade));
     let restart = token_restart::token_restart(observed);
     let (outdated, restarted_at) = (outdated.or(restart.problem), restart.at);
-    let rotating = rotating::rotating(
+    let mut rotating = rotating::rotating(
         observed,
         &rotating::Scene {
             reports: &reports,
@@ -177,6 +180,9 @@ fn keep(observed: &Observed<'_>) -> Planned {
             upgrades_to: upgrade.map(|(_, upgrade)| upgrade.record.to.as_str()),
         },
     );
+    if is_held {
+        rotating.action = None;
+    }
     let found = Found {
         wanted: &wanted,
         reports: &reports,
@@ -206,8 +212,8 @@ fn keep(observed: &Observed<'_>) -> Planned {
     let waits_for = status.message.clone().filter(|_| !is_ready).or(members.waits_for);
     // What fails for a member ends nothing; what fails for the plane would end what is done for members.
     let backup = upgrade.and_then(|(outcome, _)| outcome.backup.clone()).map(Action::CreateBackup);
-    let actions =
-        members.actions.into_iter().map(Action::Member).chain(actions).chain(backup).chain(rotating.action).collect();
+    let own = actions.into_iter().chain(backup.filter(|_| !is_held)).chain(rotating.action);
+    let actions = members.actions.into_iter().map(Action::Member).chain(own).collect();
     Plan { actions, status, next: next.or_sooner(members.next), waits_for }
 }
 

@@ -21,6 +21,11 @@ fn untimed(condition: Condition) -> Condition {
     Condition { message: String::new(), ..condition }
 }
 
+/// Of the conditions of what forms a cluster, those that others decide by.
+pub fn decisive(conditions: Vec<Condition>) -> Vec<Condition> {
+    conditions.into_iter().filter(|there| there.type_ == condition::STORE_IS_OLDER).map(untimed).collect()
+}
+
 /// The ClusterDeployment without what its status only tells people, which changes with each task of a run: all that its
 /// Machines and their sets decide by.
 pub fn without_progress(deployment: &ClusterDeployment) -> ClusterDeployment {
@@ -32,12 +37,7 @@ pub fn without_progress(deployment: &ClusterDeployment) -> ClusterDeployment {
         message: None,
         control_plane: None,
         workers: None,
-        conditions: status
-            .conditions
-            .into_iter()
-            .filter(|there| there.type_ == condition::STORE_IS_OLDER)
-            .map(untimed)
-            .collect(),
+        conditions: decisive(status.conditions),
         ..status
     };
     deployment.status = deployment.status.map(untold);

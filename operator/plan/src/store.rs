@@ -5,8 +5,12 @@
 //! `resumed_at` is when an operator took the store up again after nobody had renewed the Lease for long; none: that is
 //! not known of any time. What was seen of machines before then is not believed until they were looked at again.
 
+pub mod adoption;
+mod compared;
+pub mod comparison;
 pub mod comparisons;
 mod contradiction;
+pub mod verdict;
 
 use crds::conditions;
 use crds::names::condition;
@@ -14,6 +18,7 @@ use crds::{ClusterDeployment, Host, HostStatus};
 use jiff::{SignedDuration, Timestamp};
 
 use crate::formed_cluster::FormedCluster;
+pub use compared::Compared;
 pub use contradiction::{Contradiction, Differs, refusal};
 
 /// A Lease that nobody renewed for so long may be an old one. Another operator takes it within 17 seconds when its

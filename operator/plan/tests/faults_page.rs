@@ -21,11 +21,11 @@ mod page {
         1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30,
         31, 32, 33, 34, 35, 36, 37, 38, 39, 41, 42, 44, 45, 46, 47, 48,
     ];
-    /// Of Karmada control planes. What becomes of one whose metadata cluster was set back (34) is not held yet.
+    /// Of Karmada control planes.
     const OF_PLANES: [&str; 1] = ["Ka"];
-    const ROWS_OF_PLANES: [u32; 45] = [
+    const ROWS_OF_PLANES: [u32; 46] = [
         1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30,
-        31, 32, 33, 35, 36, 37, 38, 40, 41, 43, 44, 45, 46, 47, 48,
+        31, 32, 33, 34, 35, 36, 37, 38, 40, 41, 43, 44, 45, 46, 47, 48,
     ];
     /// Faults that cannot come to what is done.
     const IMPOSSIBLE: [&str; 2] = ["42 Jo", "43 Rm"];

@@ -6,7 +6,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use crds::{ClusterDeployment, KarmadaDeployment, KarmadaDeploymentStatus, ObjectExt};
 use parking_lot::Mutex;
-use plan::lifecycle::without_progress;
+use plan::lifecycle::{decisive, without_progress};
 use serde::Serialize;
 
 use super::{Kind, Watched};
@@ -30,6 +30,8 @@ impl Forms for KarmadaDeployment {
         plane.status = plane.status.map(|status| KarmadaDeploymentStatus {
             first_installed_at: status.first_installed_at,
             forgotten: status.forgotten,
+            compared_since: status.compared_since,
+            conditions: decisive(status.conditions),
             ..KarmadaDeploymentStatus::default()
         });
         plane
@@ -115,6 +117,9 @@ mod tests {
         cache.fill(vec![first.clone()]);
         assert!(is_news(&first) && !is_news(&first));
         assert!(!is_news(&plane(1, &json!({"message": "running", "lastToken": 2}))));
+        assert!(is_news(&plane(1, &json!({"comparedSince": "2026-01-01T00:00:00Z"}))));
+        let older = json!([{"type": "StoreIsOlder", "status": "True", "reason": "MachineIsNewer", "message": "m", "lastTransitionTime": "2026-01-01T00:00:00Z"}]);
+        assert!(is_news(&plane(1, &json!({"conditions": older}))));
         assert!(is_news(&plane(1, &json!({"firstInstalledAt": "2026-01-01T00:00:00Z"}))));
         assert!(is_news(&plane(3, &json!({"firstInstalledAt": "2026-01-01T00:00:00Z"}))));
     }

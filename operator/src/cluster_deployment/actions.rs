@@ -6,6 +6,7 @@ use jiff::Timestamp;
 use kube::api::{Patch, PatchParams};
 use kube::{Api, ResourceExt};
 use plan::cluster_deployment::Action;
+use plan::store::adoption::Adoption;
 use serde_json::{Value, json};
 
 use super::pki_owner;
@@ -58,15 +59,7 @@ pub(super) async fn execute(ctx: &Context, deployment: &ClusterDeployment, actio
             let patch = json!({ "spec": { "quarantine": { "fence": { "fenced": true } } } });
             execute::patch_if_unchanged(ctx, &**host, patch).await.map(drop)
         }
-        Action::RaiseEpoch { host, epoch } => {
-            let patch = json!({ "spec": { "claimEpoch": epoch } });
-            execute::patch_if_unchanged(ctx, &**host, patch).await.map(drop)
-        }
-        Action::ReleaseClaim { host, epoch, finalizers, quarantine } => {
-            let spec = json!({ "claimRef": null, "identity": null, "claimEpoch": epoch, "quarantine": quarantine });
-            let patch = json!({ "metadata": { "finalizers": finalizers }, "spec": spec });
-            execute::patch_if_unchanged(ctx, &**host, patch).await.map(drop)
-        }
+        Action::Adopt(adoption) => adopt(ctx, adoption).await,
         Action::DeleteRun(run) => execute::delete(ctx, &**run, None).await,
     }
 }
@@ -77,6 +70,19 @@ pub(crate) async fn apply_set(ctx: &Context, namespace: &str, name: &str, object
     let params = PatchParams::apply(FIELD_MANAGER).force();
     let applied = api.patch(name, &params, &Patch::Apply(object)).await;
     applied.map(drop).doing(|| format!("apply MachineSet {name}"))
+}
+
+/// Makes an object say what a machine does.
+pub(crate) async fn adopt(ctx: &Context, adoption: &Adoption) -> Result<(), Error> {
+    let (host, patch) = match adoption {
+        Adoption::DeleteMachine(machine) => return execute::delete(ctx, &**machine, None).await,
+        Adoption::RaiseEpoch { host, epoch } => (host, json!({ "spec": { "claimEpoch": epoch } })),
+        Adoption::ReleaseClaim { host, epoch, finalizers, quarantine } => {
+            let spec = json!({ "claimRef": null, "identity": null, "claimEpoch": epoch, "quarantine": quarantine });
+            (host, json!({ "metadata": { "finalizers": finalizers }, "spec": spec }))
+        }
+    };
+    execute::patch_if_unchanged(ctx, &**host, patch).await.map(drop)
 }
 
 /// A person said of the whole cluster what is said of one of its machines here; or it is lost, since then.

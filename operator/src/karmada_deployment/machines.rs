@@ -14,7 +14,7 @@ use serde_json::json;
 
 use super::material;
 use crate::cache::refs;
-use crate::cluster_deployment::{apply_set, force_remove};
+use crate::cluster_deployment::{adopt, apply_set, force_remove};
 use crate::context::Context;
 use crate::error::{Error, ResultExt};
 use crate::pki::material::Data;
@@ -139,6 +139,7 @@ pub(super) async fn execute(ctx: &Context, object: &KarmadaDeployment, act: &Act
             execute::ask_run(ctx, run, verb, json!({ "paused": paused })).await
         }
         Act::DeleteRun(run) => execute::delete(ctx, &**run, None).await,
+        Act::Adopt(adoption) => adopt(ctx, adoption).await,
         Act::MarkFenced(host) => {
             let patch = json!({ "spec": { "quarantine": { "fence": { "fenced": true } } } });
             execute::patch_if_unchanged(ctx, &**host, patch).await.map(drop)

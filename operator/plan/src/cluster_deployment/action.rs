@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use crds::host::Quarantine;
 use crds::machine::DrainReason;
 use crds::{Addon, Cluster, EtcdBackup, Host, Machine, MachineSet, PlaybookRun};
 use jiff::Timestamp;
@@ -10,6 +9,7 @@ use serde_json::Value;
 
 use crate::key_transfer::KeyTransfer;
 use crate::rotation::{self, Subject};
+use crate::store::adoption::Adoption;
 
 /// One thing to do.
 #[derive(Clone, Debug, PartialEq)]
@@ -86,25 +86,8 @@ pub enum Action {
     DeleteRun(Box<PlaybookRun>),
     /// Record on this Host that its machine is fenced, if nobody has written the Host since it was read.
     MarkFenced(Box<Host>),
-    /// Raise the claim epoch of this Host above what its machine knows, if nobody has written the Host since it was
-    /// read.
-    RaiseEpoch {
-        /// The Host, as it was read.
-        host: Box<Host>,
-        /// `spec.claimEpoch` from now on.
-        epoch: i64,
-    },
-    /// Take the claim off this Host, whose machine has another one, if nobody has written the Host since it was read.
-    ReleaseClaim {
-        /// The Host, as it was read.
-        host: Box<Host>,
-        /// `spec.claimEpoch` from now on.
-        epoch: i64,
-        /// Finalizers of the Host from now on.
-        finalizers: Vec<String>,
-        /// What keeps it out of the pool until it is known to be clean.
-        quarantine: Quarantine,
-    },
+    /// Make an object say what a machine does, which the metadata cluster is older than.
+    Adopt(Adoption),
     /// Let the ClusterDeployment go.
     RemoveFinalizer,
 }
@@ -125,8 +108,7 @@ impl Action {
                 | Action::DeleteCluster(_)
                 | Action::ForceRemoveMachine(_)
                 | Action::ForgetMachine { .. }
-                | Action::RaiseEpoch { .. }
-                | Action::ReleaseClaim { .. }
+                | Action::Adopt(_)
                 | Action::RemoveFinalizer
         )
     }

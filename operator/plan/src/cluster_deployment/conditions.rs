@@ -14,7 +14,6 @@ use super::component_status::{ComponentStatus, control_plane, etcd, workers};
 use super::deletion::Deletion;
 use super::gates;
 use super::network_ready::network;
-use super::operations::compare_store::Verdict;
 use super::operations::hold_runs;
 use super::proposal::{Area, Round, Severity};
 use super::sentence::sentence;
@@ -25,6 +24,7 @@ use crate::cluster_machine::ClusterMachine;
 use crate::lock::Lock;
 use crate::lock::tokens::{Lost, Tokens};
 use crate::message::cut;
+use crate::store::verdict::Verdict;
 
 pub(super) fn deleting(
     state: &ClusterState<'_>,

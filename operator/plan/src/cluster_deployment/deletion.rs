@@ -12,12 +12,12 @@ use crds::step::{Intent, Role};
 
 use super::action::Action;
 use super::membership;
-use super::operations::compare_store::Verdict;
 use super::operations::reset::{self, Resets};
 use super::request::describe;
 use super::state::{ClusterMachine, ClusterState};
 use crate::lock::tokens::Tokens;
 use crate::moment::clock;
+use crate::store::verdict::Verdict;
 use crate::{Next, attempts, message};
 
 /// What follows the generation in `delete-confirmed` when what cannot be cleaned is to be let go, too.

@@ -21,7 +21,6 @@ use super::drifted_machine::Drifted;
 use super::observed::Observed;
 use super::outdated_machine::Outdated;
 use super::rollout::Rollout;
-use super::store::Comparison;
 use super::wanted_upgrade::Upgrade;
 use crate::attempts::{self, RetryDecision, Terms};
 pub(super) use crate::cluster_machine::ClusterMachine;
@@ -29,6 +28,8 @@ use crate::cluster_machine::{self, gather};
 use crate::departure::EtcdMembership;
 use crate::run_owner::RunOwner;
 use crate::settings::Wanted;
+use crate::store::Compared;
+use crate::store::comparison::{Comparison, ComparisonObserved};
 use crate::{Next, approval};
 use crate::{inputs, provisioning};
 
@@ -90,7 +91,7 @@ impl<'a> ClusterState<'a> {
             leaving,
             active,
             installed: None,
-            comparison: Comparison::new(observed),
+            comparison: compared(observed),
             wanted: Wanted::new(deployment),
             is_trusted: false,
             encrypts_anew: false,
@@ -196,4 +197,19 @@ impl<'a> ClusterState<'a> {
     pub fn active_on(&self, host: &str) -> Option<&'a PlaybookRun> {
         self.active.iter().copied().find(|run| run.spec.hosts.iter().any(|named| named == host))
     }
+}
+
+/// What the machines say of the store. Those that a rebuild forgets are not asked.
+fn compared<'a>(observed: &'a Observed<'a>) -> Comparison<'a> {
+    let deployment = observed.deployment;
+    let goes_on = |machine: &&Machine| !past::is_of_the_past(observed, machine);
+    let machines: Vec<&Machine> = observed.machines.iter().copied().filter(goes_on).collect();
+    Comparison::new(&ComparisonObserved {
+        metadata: &deployment.metadata,
+        compared: deployment.status.as_ref().map(Compared::from).unwrap_or_default(),
+        machines: &machines,
+        hosts: observed.hosts,
+        runs: observed.runs,
+        resumed_at: observed.resumed_at,
+    })
 }

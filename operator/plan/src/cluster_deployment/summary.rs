@@ -54,8 +54,8 @@ pub(super) fn base(state: &ClusterState<'_>, lock: &Lock, tokens: &Tokens) -> Cl
         control_plane_endpoints: endpoint::control_planes(state),
         pending_generation: (queued && !deleting).then_some(generation),
         approved_contradictions: state.comparison.approved(),
-        compared_since: state.comparison.since(state.observed).or(old.compared_since),
-        comparisons: state.comparison.comparisons(state.observed, old.last_token.or(tokens.last())),
+        compared_since: state.comparison.since().or(old.compared_since),
+        comparisons: state.comparison.comparisons(&old.comparisons, old.last_token.or(tokens.last())),
         plan: state.rollout.plan.clone().filter(|_| !deleting),
         conditions: undecodable::ended(&old.conditions),
         ..old

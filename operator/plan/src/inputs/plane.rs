@@ -18,6 +18,7 @@ use super::problem::InputsProblem;
 use super::variables::{Seat, etcd_variables, machines_in_order, only_ipv4, stands};
 use crate::certificates::RenewalPolicy;
 use crate::karmada_deployment::{Component, Release, machines};
+use crate::store::comparisons;
 
 /// The variable by which playbooks tell planes from clusters.
 const CLUSTER_KIND: &str = "cluster_kind";
@@ -123,6 +124,8 @@ pub(super) fn place(
     plane: &PlaneMachines<'_>,
 ) -> Result<(), InputsProblem> {
     let address = own_address(host)?;
+    let status = plane.object.status.as_ref();
+    inputs.comparisons = status.map(|status| comparisons::of_host(host, status)).unwrap_or_default();
     inputs.groups = match (machine.spec.role, plane.object.spec.etcd_topology()) {
         (Role::ControlPlane, EtcdTopology::Stacked) => vec![Group::KarmadaControlPlane, Group::Etcd],
         (Role::ControlPlane, EtcdTopology::Dedicated | EtcdTopology::External) => vec![Group::KarmadaControlPlane],
@@ -250,6 +253,16 @@ mod tests {
         assert_eq!(needs.etcd_hosts, ["h1".to_owned(), "h2".to_owned()].into());
         assert_eq!(needs.etcd_members.len(), 2);
         assert!(!needs.control_plane && !needs.apiserver_client && needs.join_hosts.is_empty() && !needs.authority);
+    }
+
+    #[test]
+    fn a_run_brings_the_comparisons_of_its_plane_to_the_machines() {
+        let status = "lastToken: 9, comparisons: [{since: '2026-05-01T00:00:00Z', lastToken: 7}]";
+        for (status, expected) in [(status, vec![7]), ("lastToken: 9", Vec::new())] {
+            let model = built(&plane("", status), &run("Configure", "karmada-service", "h1", json!({}))).unwrap();
+            let told: Vec<i64> = model.hosts["h1"].comparisons.iter().map(|one| one.last_token).collect();
+            assert_eq!(told, expected);
+        }
     }
 
     #[test]

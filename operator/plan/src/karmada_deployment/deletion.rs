@@ -23,6 +23,7 @@ use crate::Next;
 use crate::addon::Problem;
 use crate::attempts::names_generation;
 use crate::message::{count, quote};
+use crate::store::verdict::Verdict;
 
 /// When it goes on once the status has it that no member is left, in seconds.
 const GO_ON_SECONDS: u64 = 1;
@@ -71,7 +72,12 @@ pub fn members_are_seen(object: &KarmadaDeployment) -> bool {
 
 pub(super) fn plan(observed: &Observed<'_>, machines: Option<&Machines<'_>>) -> Deleting {
     let object = observed.object;
-    if let Some(hold) = hold(object) {
+    let hold = hold(object);
+    let is_protected = hold.as_ref().is_some_and(|hold| hold.told.reason == Reason::DeletionProtected);
+    if let Some(held) = machines.filter(|_| !is_protected).and_then(|machines| by_store(object, machines)) {
+        return held;
+    }
+    if let Some(hold) = hold {
         // A plane that is left as it is lets its machines go as they are.
         let end =
             machines.filter(|_| hold.told.reason == Reason::PlaneDetached).and_then(|machines| machines.end(false));
@@ -100,6 +106,15 @@ pub(super) fn plan(observed: &Observed<'_>, machines: Option<&Machines<'_>>) -> 
         }),
         Err(why) => give_up(observed, why),
     }
+}
+
+/// What keeps the members and the plane as they are while the machines speak against the store. That no member is left
+/// stays said.
+fn by_store(object: &KarmadaDeployment, machines: &Machines<'_>) -> Option<Deleting> {
+    let Verdict { reason, message, .. } = machines.store().filter(|_| machines.are_held())?;
+    let reason = if is_past_members(object) { Reason::WaitingForMachines } else { reason };
+    let waits = Deleting::waits(reason, message).with_members(object);
+    Some(Deleting { next: Next::after_seconds(ASK_AGAIN_SECONDS), ..waits })
 }
 
 /// What keeps the members and the plane as they are: it is protected or paused, or a person has them left.

@@ -1,8 +1,8 @@
 //! What others decide by of a plane on machines. One in Pods forms no cluster: nobody asks it.
 
 use crds::karmada_deployment::{KarmadaDeletionPolicy, PlaneUpgrade};
-use crds::{ClusterKind, KarmadaDeployment, ObjectExt};
-use jiff::Timestamp;
+use crds::names::condition;
+use crds::{ClusterKind, Conditions, KarmadaDeployment, ObjectExt};
 
 use crate::attempts::{self, HasTerms, Terms};
 use crate::formed_cluster::FormedCluster;
@@ -22,9 +22,8 @@ impl<'a> From<&'a KarmadaDeployment> for FormedCluster<'a> {
             is_deleting: object.is_deleting(),
             detaches: spec.deletion_policy == KarmadaDeletionPolicy::Detach,
             is_installed: status.is_some_and(|status| status.first_installed_at.is_some()),
-            // Its machines are not compared: what an older store asks of them, their guards refuse by its fence.
-            compared_since: Some(Timestamp::MAX),
-            is_contradicted: false,
+            compared_since: status.and_then(|status| Some(status.compared_since.as_ref()?.0)),
+            is_contradicted: object.condition(condition::STORE_IS_OLDER).is_some(),
             has_nodes: false,
             etcd_role: spec.etcd_topology().role(),
             control_planes: machines.map_or(0, |machines| machines.control_plane.replicas),
@@ -89,7 +88,12 @@ mod tests {
         assert!(![Role::ControlPlane, Role::Etcd].iter().any(|role| formed.is_node(*role)));
         assert_eq!((formed.etcd_role, formed.control_planes, formed.etcd_machines), (Some(Role::ControlPlane), 3, 0));
         assert_eq!((formed.is_installed, formed.detaches, formed.force_remove_after_seconds), (false, false, None));
-        assert!(formed.is_believed(Some("2026-01-01T00:00:00Z".parse().unwrap())));
+        let resumed_at = Some("2026-01-01T00:00:00Z".parse().unwrap());
+        assert!(formed.is_believed(None) && !formed.is_believed(resumed_at));
+        let compared = plane("", "", "comparedSince: '2026-01-01T00:00:00Z'");
+        assert!(FormedCluster::from(&compared).is_believed(resumed_at));
+        let older = "conditions: [{type: StoreIsOlder, status: 'True', reason: MachineIsNewer, message: m, lastTransitionTime: '2026-01-01T00:00:00Z'}]";
+        assert!(!FormedCluster::from(&plane("", "", older)).is_believed(None));
         let other = plane(
             ", etcd: {topology: Dedicated, replicas: 5}, forceRemoveAfterSeconds: 600",
             ", deletionPolicy: Detach, paused: true",

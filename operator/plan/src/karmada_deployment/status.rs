@@ -6,7 +6,7 @@ use crds::karmada_deployment::{KarmadaComponentStatus, KarmadaMemberStatus};
 use crds::names::{condition, kubeconfig_secret};
 use crds::references::LocalRef;
 use crds::{KarmadaDeploymentStatus, ObjectExt, Reason};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use serde_json::Value;
 
 use super::component::Component;
@@ -81,6 +81,7 @@ pub(super) fn status(observed: &Observed<'_>, found: &Found<'_>) -> KarmadaDeplo
         shown.version = Some(observed.object.spec.version.as_str().to_owned());
     }
     let closed = found.machines.and_then(|machines| machines.round.tokens.lost()).map(|lost| lost.statement());
+    let store = found.machines.and_then(Machines::store).map(|verdict| verdict.statement());
     let rotated = found.rotating.cloned();
     let of_machines = found.machines.map(|machines| machines.round.statements.clone()).unwrap_or_default();
     let statements: Vec<Statement> = [ready]
@@ -89,10 +90,16 @@ pub(super) fn status(observed: &Observed<'_>, found: &Found<'_>) -> KarmadaDeplo
         .chain(backups(observed))
         .chain(rotated)
         .chain(closed)
+        .chain(store)
         .chain(of_machines)
         .collect();
-    let ends =
-        [condition::BACKED_UP, condition::LOCK_AVAILABLE, condition::AUTHORITIES_ROTATED, condition::ETCD_DEFRAGMENTED];
+    let ends = [
+        condition::BACKED_UP,
+        condition::LOCK_AVAILABLE,
+        condition::AUTHORITIES_ROTATED,
+        condition::ETCD_DEFRAGMENTED,
+        condition::STORE_IS_OLDER,
+    ];
     shown
         .conditions
         .retain(|old| !ends.contains(&old.type_.as_str()) || statements.iter().any(|new| new.type_ == old.type_));
@@ -112,6 +119,7 @@ pub(super) fn deleting(
     observed: &Observed<'_>,
     told: &Problem,
     members: &[KarmadaMemberStatus],
+    machines: Option<&Machines<'_>>,
 ) -> KarmadaDeploymentStatus {
     let Problem { reason, message } = told;
     let mut shown = base(observed, members);
@@ -120,6 +128,13 @@ pub(super) fn deleting(
         Statement::new(condition::READY, false, Reason::Deleting, cut(message.clone())),
         Statement::new(condition::DELETING, true, *reason, cut(message.clone())),
     ];
+    if let Some(machines) = machines {
+        machines.record(&mut shown);
+    }
+    let store = machines.and_then(Machines::store).map(|verdict| verdict.statement());
+    let is_over = |there: &Condition| there.type_ == condition::STORE_IS_OLDER && store.is_none();
+    shown.conditions.retain(|there| !is_over(there));
+    let statements: Vec<Statement> = statements.into_iter().chain(store).collect();
     shown.conditions = state(&shown.conditions, &statements, Some(observed.object.generation()), &Time(observed.now));
     shown
 }

@@ -41,6 +41,11 @@ impl Work {
         if self.before.is_some() { self.before = paused } else { self.outdated = paused }
     }
 
+    /// Nothing is done yet, and nothing is said of that here.
+    pub fn hold(&mut self) {
+        self.actions.clear();
+    }
+
     /// This comes before all stages.
     fn first(action: Action, message: &str) -> Self {
         let problem = Problem { reason: Reason::Applying, message: message.to_owned() };

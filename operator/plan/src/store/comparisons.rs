@@ -2,9 +2,10 @@
 //! it was given its token before the store was set back. A machine that did not answer when the others were compared
 //! may know one, and the tokens grow past it meanwhile.
 
-use crds::{ClusterDeploymentStatus, Host, StoreComparison};
+use crds::{Host, StoreComparison};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
+use super::compared::Compared;
 use super::contradiction::Contradiction;
 
 /// So many are kept, as many as the status takes. What a machine that has been silent for longer knows from before is
@@ -21,9 +22,10 @@ pub fn limit(comparisons: &[StoreComparison], since: Option<&Time>) -> Option<i6
 }
 
 /// The same, where no run was told of more than the last token; none: that is not known.
-pub fn known_token(status: &ClusterDeploymentStatus, since: Option<&Time>) -> Option<i64> {
-    let last_token = status.last_token?;
-    Some(limit(&status.comparisons, since).map_or(last_token, |limit| limit.min(last_token)))
+pub fn known_token<'s>(compared: impl Into<Compared<'s>>, since: Option<&Time>) -> Option<i64> {
+    let compared = compared.into();
+    let last_token = compared.last_token?;
+    Some(limit(compared.comparisons, since).map_or(last_token, |limit| limit.min(last_token)))
 }
 
 /// What they are once the machines were compared with the store that was taken up then, and whose last token was this.
@@ -37,19 +39,20 @@ pub fn after(old: &[StoreComparison], since: &Time, last_token: i64, all_answere
 }
 
 /// Those that a run on the Host brings. A run that is unknown there, and was approved, is known from then on.
-pub fn of_host(host: &Host, status: &ClusterDeploymentStatus) -> Vec<StoreComparison> {
+pub fn of_host<'s>(host: &Host, compared: impl Into<Compared<'s>>) -> Vec<StoreComparison> {
+    let compared = compared.into();
     let found = || {
         let told = host.status.as_ref()?;
         let since = told.fence_owner.as_ref().and_then(|owner| owner.compared_since.as_ref());
-        let known = known_token(status, since)?;
+        let known = known_token(compared, since)?;
         Contradiction::of_token(host, told.fence?, told.fence_owner.clone(), known)
     };
-    let approved = found().filter(|found| status.approved_contradictions.contains(&found.digest()));
-    match (approved, status.comparisons.last()) {
+    let approved = found().filter(|found| compared.approved.contains(&found.digest()));
+    match (approved, compared.comparisons.last()) {
         (Some(approved), Some(last)) => {
             vec![StoreComparison { last_token: last.last_token.max(approved.fence.token), ..last.clone() }]
         }
-        _ => status.comparisons.clone(),
+        _ => compared.comparisons.to_vec(),
     }
 }
 

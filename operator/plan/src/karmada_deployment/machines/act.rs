@@ -3,6 +3,8 @@
 use crds::{Host, Machine, MachineSet, PlaybookRun};
 use serde_json::Value;
 
+use crate::store::adoption::Adoption;
+
 /// One thing to do.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Act {
@@ -32,6 +34,8 @@ pub enum Act {
     },
     /// Delete this run, which no decision needs any more, or which never begins.
     DeleteRun(Box<PlaybookRun>),
+    /// Make an object say what a machine does, which the metadata cluster is older than.
+    Adopt(Adoption),
     /// Record on this Host that its machine is fenced, if nobody has written the Host since it was read.
     MarkFenced(Box<Host>),
 }

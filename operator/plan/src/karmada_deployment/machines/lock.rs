@@ -25,7 +25,8 @@ pub(super) fn grant(state: &PlaneState<'_>, tokens: &Tokens) -> Lock {
             let cleans = run.spec.intent.spec().effect == Effect::Removes;
             // What is cleaned, or about to be, is not worked on any more.
             let goes = || run.spec.hosts.iter().any(|host| state.is_leaving(host));
-            let may_start = !object.spec.paused && (cleans || !(object.is_deleting() || goes()));
+            let is_held = object.spec.paused || state.comparison.holds();
+            let may_start = !is_held && (cleans || !(object.is_deleting() || goes()));
             Claimant::new(run, mode(run), may_start)
         })
         .collect();
@@ -40,11 +41,11 @@ fn mode(run: &PlaybookRun) -> LockMode {
 pub(super) fn last_token(state: &PlaneState<'_>) -> Tokens {
     let status = state.object.status.as_ref();
     if let Some(last) = status.and_then(|status| status.last_token) {
-        return Tokens::Known(last);
+        return Tokens::Known(state.comparison.raised(last));
     }
     let metadata = &state.object.metadata;
     let generation = state.object.generation();
-    tokens::find(&TokensObserved {
+    let found = tokens::find(&TokensObserved {
         now: state.now,
         operations: status.map(|status| status.operations.as_slice()).unwrap_or_default(),
         closed_since: state.closed_since(),
@@ -53,7 +54,12 @@ pub(super) fn last_token(state: &PlaneState<'_>) -> Tokens {
         is_unlocked: attempts::names_generation(metadata, annotation::UNLOCK),
         unlock: commands::annotate(Target::KarmadaDeployment, metadata, annotation::UNLOCK, generation),
         owner: &state.owner,
-    })
+    });
+    match found {
+        // Machines that serve it by claims that are not known here may have the authorities.
+        Tokens::New(last) if !state.comparison.contradictions.is_empty() => Tokens::Found(last),
+        found => found,
+    }
 }
 
 /// Hosts that the plane's Machines hold, by name.

@@ -1,6 +1,7 @@
 //! What may be under way with the machines of a plane, as data. Each operation is one file that looks at the state and
 //! proposes; the table says their order. Parts are no operations: each belongs to its stage.
 
+pub(super) mod compare_store;
 pub(super) mod defragment_etcd;
 mod fence_returned;
 mod hold_runs;
@@ -38,6 +39,7 @@ const fn beside(needs: Needs, propose: fn(&PlaneState<'_>, &Basis<'_>, &Round) -
 
 /// All of them, in their order.
 const OPERATIONS: &[Operation] = &[
+    beside(Needs::Nothing, compare_store::propose),
     beside(Needs::Lock, fence_returned::propose),
     change(Needs::Spec, install::propose),
     change(Needs::Lock, remove_etcd_member::propose),

@@ -14,7 +14,7 @@ use super::act::Act;
 use super::deletion::{self, Deletion};
 use super::history::prune;
 use super::lock::{grant, last_token};
-use super::operations::{defragment_etcd, propose};
+use super::operations::{compare_store, defragment_etcd, propose};
 use super::order::Part;
 use super::part_wanted::{Basis, PartWanted};
 use super::placed::{placed, version};
@@ -28,6 +28,7 @@ use crate::addon::Problem;
 use crate::etcd::{self, Finding};
 use crate::lock::Lock;
 use crate::lock::tokens::Tokens;
+use crate::store::verdict::Verdict;
 
 /// The machines of a plane, and what is done about them.
 pub(in super::super) struct Machines<'a> {
@@ -95,6 +96,21 @@ impl<'a> Machines<'a> {
         Some((run.filter(|_| may_work), message))
     }
 
+    /// Whether nothing is done to them, nor to the plane, until they were compared with the store.
+    pub fn are_held(&self) -> bool {
+        self.state.comparison.holds()
+    }
+
+    /// What is said of the store; none: nothing speaks against it.
+    pub fn store(&self) -> Option<Verdict> {
+        compare_store::verdict(&self.state)
+    }
+
+    /// What makes the objects say what the machines do, once that is approved.
+    pub fn adopted(&self) -> Vec<Act> {
+        compare_store::adopt(&self.state)
+    }
+
     /// The end of the machines; none: they are all given back.
     pub fn end(&self, cleans: bool) -> Option<Deletion> {
         deletion::plan(&self.state, &self.round.tokens, cleans)
@@ -107,6 +123,11 @@ impl<'a> Machines<'a> {
         status.operations = operations.clone();
         status.last_token = *last_token;
         status.initial_token = status.initial_token.or(tokens.initial());
+        let comparison = &self.state.comparison;
+        let given = self.state.object.status.as_ref().and_then(|status| status.last_token).or(tokens.last());
+        status.comparisons = comparison.comparisons(&status.comparisons, given);
+        status.compared_since = comparison.since().or(status.compared_since.take());
+        status.approved_contradictions = comparison.approved();
         status.forgotten = forgotten.clone();
         status.first_installed_at = self.state.installed.clone();
         status.machines = Some(self.counts(Role::ControlPlane, self.state.cluster.control_planes));

@@ -59,7 +59,7 @@ impl Proposal {
 pub(super) enum Needs {
     /// Nothing.
     Nothing,
-    /// A lock that is known, in a plane that is not paused.
+    /// A lock that is known, in a plane that is not paused, and whose machines do not contradict the store.
     Lock,
     /// Beside that a spec that can be met.
     Spec,
@@ -78,7 +78,8 @@ pub(in super::super) struct Round {
     pub forgotten: Vec<ForgottenMachine>,
     /// What is said in conditions of their own.
     pub statements: Vec<Statement>,
-    is_paused: bool,
+    /// Whether nothing is done to machines: it is paused, or they are yet to be compared with the store.
+    is_held: bool,
     has_spec: bool,
 }
 
@@ -95,7 +96,7 @@ impl Round {
             is_busy: false,
             forgotten: status.map(|status| status.forgotten.clone()).unwrap_or_default(),
             statements: Vec::new(),
-            is_paused: state.object.spec.paused,
+            is_held: state.object.spec.paused || state.comparison.holds(),
             has_spec,
         }
     }
@@ -111,7 +112,7 @@ impl Round {
     }
 
     fn allows(&self, needs: Needs) -> bool {
-        let is_open = !self.is_paused && self.lock_is_known();
+        let is_open = !self.is_held && self.lock_is_known();
         match needs {
             Needs::Nothing => true,
             Needs::Lock => is_open,

@@ -26,6 +26,8 @@ use crate::inputs;
 use crate::message::count;
 use crate::run_owner::RunOwner;
 use crate::run_request::{Asker, RunRequest};
+use crate::store::Compared;
+use crate::store::comparison::{Comparison, ComparisonObserved};
 
 /// What was observed, in order.
 pub(in super::super) struct PlaneState<'a> {
@@ -46,6 +48,8 @@ pub(in super::super) struct PlaneState<'a> {
     pub terms: Terms,
     /// When etcd stood on the machines that it began with.
     pub installed: Option<Time>,
+    /// What the machines say of the store.
+    pub comparison: Comparison<'a>,
 }
 
 impl<'a> PlaneState<'a> {
@@ -58,6 +62,14 @@ impl<'a> PlaneState<'a> {
         let is_active = |run: &&PlaybookRun| !attempts::is_over(run) && !run.spec.intent.changes_nothing();
         let mut active: Vec<&PlaybookRun> = seen.runs.iter().copied().filter(is_active).collect();
         active.sort_by_key(|run| (run.metadata.creation_timestamp.clone(), run.metadata.name.clone()));
+        let comparison = Comparison::new(&ComparisonObserved {
+            metadata: &object.metadata,
+            compared: object.status.as_ref().map(Compared::from).unwrap_or_default(),
+            machines: &machines,
+            hosts: seen.hosts,
+            runs: seen.runs,
+            resumed_at: seen.resumed_at,
+        });
         let mut state = Self {
             now: observed.now,
             object,
@@ -70,6 +82,7 @@ impl<'a> PlaneState<'a> {
             owner: RunOwner::new(object, ClusterKind::KarmadaDeployment, controller_ref(object)),
             terms: object.terms(),
             installed: None,
+            comparison,
         };
         let recorded = object.status.as_ref().and_then(|status| status.first_installed_at.clone());
         state.installed = recorded.or_else(|| state.seen_installed());

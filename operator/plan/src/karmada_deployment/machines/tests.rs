@@ -4,6 +4,7 @@ mod certificates;
 mod defragmentation;
 mod estimators;
 pub(in super::super) mod fleet;
+mod guards;
 mod restore;
 mod services;
 mod stories;

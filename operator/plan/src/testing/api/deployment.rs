@@ -9,6 +9,7 @@ use crate::cluster_deployment::Action;
 use crate::encryption::Scheme;
 use crate::key_transfer::KeysSeen;
 use crate::rotation::Subject;
+use crate::store::adoption::Adoption;
 use crate::testing::authorities;
 
 impl World {
@@ -65,7 +66,7 @@ impl World {
                 self.apply_machine_set(&name, serde_json::from_value(object).unwrap());
             }
             Action::DeleteMachineSet(set) => self.delete_machine_set(&set),
-            Action::DeleteMachine(machine) => {
+            Action::DeleteMachine(machine) | Action::Adopt(Adoption::DeleteMachine(machine)) => {
                 self.check_replacement(name, &machine);
                 self.mark_deleted(&machine);
             }
@@ -93,12 +94,16 @@ impl World {
             Action::CancelRun(run) => self.change_run(&run, |run| run.spec.cancel = true),
             Action::HoldRun { run, paused } => self.change_run(&run, |run| run.spec.paused = paused),
             Action::DeleteRun(run) => self.delete_run(&run),
-            Action::RaiseEpoch { host, epoch } => self.change_host(&host, |live| live.spec.claim_epoch = epoch),
-            Action::ReleaseClaim { host, epoch, finalizers, quarantine } => self.change_host(&host, |live| {
-                (live.spec.claim_ref, live.spec.identity, live.spec.claim_epoch) = (None, None, epoch);
-                live.spec.quarantine = Some(quarantine);
-                live.metadata.finalizers = Some(finalizers);
-            }),
+            Action::Adopt(Adoption::RaiseEpoch { host, epoch }) => {
+                self.change_host(&host, |live| live.spec.claim_epoch = epoch);
+            }
+            Action::Adopt(Adoption::ReleaseClaim { host, epoch, finalizers, quarantine }) => {
+                self.change_host(&host, |live| {
+                    (live.spec.claim_ref, live.spec.identity, live.spec.claim_epoch) = (None, None, epoch);
+                    live.spec.quarantine = Some(quarantine);
+                    live.metadata.finalizers = Some(finalizers);
+                });
+            }
             Action::RemoveFinalizer => {
                 let cluster = self.cluster_mut(name);
                 (cluster.gone, cluster.cluster) = (true, None);

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crds::playbook_run::{PlaybookRunStatus, RunPhase};
+use crds::playbook_run::{Fence, FenceOwner, PlaybookRunStatus, RunPhase};
 use crds::step::{Intent, Role, Step};
 use crds::{Host, KarmadaDeployment, Machine, MachineSet, MachineStatus, ObjectExt, PlaybookRun, Reason};
 use jiff::Timestamp;
@@ -52,6 +52,10 @@ pub struct Fleet {
     pub fails: BTreeSet<(String, String)>,
     /// Parts and Hosts that were worked on at once, run by run: `scheduler+search` on `h1`.
     pub played: Vec<(String, Vec<String>)>,
+    /// When the metadata cluster was taken up again.
+    pub resumed_at: Option<Timestamp>,
+    /// What the guard of each machine knows: the highest fence, and whose it is.
+    pub guards: BTreeMap<String, (Fence, FenceOwner)>,
     made: u32,
     /// The last tick's.
     now: Timestamp,
@@ -74,7 +78,7 @@ impl Fleet {
         let (sets, machines) = (self.sets.iter().collect::<Vec<_>>(), self.machines.iter().collect::<Vec<_>>());
         let (hosts, runs) = (self.hosts.iter().collect::<Vec<_>>(), self.runs.iter().collect::<Vec<_>>());
         with(&MachinesSeen {
-            resumed_at: None,
+            resumed_at: self.resumed_at,
             sets: &sets,
             machines: &machines,
             hosts: &hosts,
@@ -95,7 +99,7 @@ impl Fleet {
         json!([
             self.machines.iter().map(|one| (one.name(), &one.spec.host_ref, &one.status)).collect::<Vec<_>>(),
             self.runs.iter().map(|run| (run.name(), attempts::is_over(run))).collect::<Vec<_>>(),
-            self.hosts.iter().map(|host| &host.spec.claim_ref).collect::<Vec<_>>(),
+            self.hosts.iter().map(|host| (&host.spec.claim_ref, &host.status)).collect::<Vec<_>>(),
             operations,
         ])
     }
@@ -155,6 +159,10 @@ impl Fleet {
                 there.spec.paused = *paused;
                 Some(format!("hold {paused}"))
             }
+            Act::Adopt(adoption) => {
+                self.adopt(adoption);
+                None
+            }
             Act::MarkFenced(_) => None,
         }
     }
@@ -185,6 +193,7 @@ impl Fleet {
             self.make_machines();
         }
         self.take_hosts();
+        self.probe_hosts();
         self.play_runs(object, now);
         self.look_at_machines();
         self.leave(object, now);
@@ -242,7 +251,12 @@ impl Fleet {
             assert!(at_work <= 1, "two runs at once: {}", run.name());
             run.status = Some(match token.filter(|_| self.lingers) {
                 Some(token) => at_work_since(run, token, now),
-                None => self.played(run, token.unwrap_or_default(), now),
+                None => {
+                    if let Some(token) = token {
+                        self.pass_guards(run, token, object);
+                    }
+                    self.played(run, token.unwrap_or_default(), now)
+                }
             });
         }
         self.runs = runs;

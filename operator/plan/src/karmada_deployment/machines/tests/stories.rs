@@ -1,6 +1,7 @@
 //! A plane on machines as it comes to be, is changed, and loses machines.
 
 mod faults;
+mod set_back;
 
 use crds::ObjectExt;
 use crds::names::condition;

@@ -5,23 +5,47 @@ use std::collections::BTreeSet;
 
 use crds::names::condition;
 use crds::playbook_run::{Fence, FenceOwner};
-use crds::{Conditions, Host, Machine, ObjectExt, StoreComparison};
+use crds::{Conditions, Host, Machine, ObjectExt, PlaybookRun, StoreComparison};
 use jiff::Timestamp;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 
-use super::observed::Observed;
-use super::state::past;
+use super::compared::Compared;
+use super::contradiction::{Contradiction, Differs, refusal};
+use super::{comparisons, has_answered, was_asked};
 use crate::approval::{self, What};
 use crate::naming::short_hash;
-use crate::store::{self, Contradiction, Differs, comparisons};
 
 /// Length of a digest.
 const DIGEST: usize = 12;
 
+/// What the machines of a cluster are compared by.
+pub struct ComparisonObserved<'o, 'a> {
+    /// Of what forms the cluster.
+    pub metadata: &'o ObjectMeta,
+    /// What its status has of former comparisons.
+    pub compared: Compared<'o>,
+    /// Its Machines, without those that are given up unheard.
+    pub machines: &'o [&'a Machine],
+    /// All Hosts of the namespace.
+    pub hosts: &'o [&'a Host],
+    /// The runs on its machines.
+    pub runs: &'o [&'a PlaybookRun],
+    /// When the store was taken up again.
+    pub resumed_at: Option<Timestamp>,
+}
+
+impl ComparisonObserved<'_, '_> {
+    /// `NAMESPACE/NAME`, as guards know the cluster.
+    fn path(&self) -> String {
+        path(self.metadata)
+    }
+}
+
 /// What came of the comparison.
-pub(super) struct Comparison<'a> {
+pub struct Comparison<'a> {
     /// Hosts that no probe has looked at since the store was taken up again.
     pub unasked: Vec<&'a str>,
+    /// What the machines know that the store does not.
     pub contradictions: Vec<Contradiction<'a>>,
     /// Of what contradicts, and of that no machine of the cluster answers.
     digests: BTreeSet<String>,
@@ -35,32 +59,32 @@ pub(super) struct Comparison<'a> {
     /// The value of the approval that is asked for.
     pub value: String,
     is_given: bool,
+    resumed_at: Option<Timestamp>,
 }
 
 impl<'a> Comparison<'a> {
-    pub fn new(observed: &'a Observed<'a>) -> Self {
-        let deployment = observed.deployment;
+    /// Compares.
+    pub fn new(observed: &ComparisonObserved<'_, 'a>) -> Self {
         let claimed = claimed(observed);
-        let asked = |host: &&&Host| store::was_asked(host.status.as_ref(), observed.resumed_at);
+        let asked = |host: &&&Host| was_asked(host.status.as_ref(), observed.resumed_at);
         let unasked = claimed.iter().filter(|host| !asked(host)).map(|host| host.name()).collect();
         let of_claimed = claimed.iter().filter_map(|host| contradiction(observed, host));
-        let before = deployment.status.iter().flat_map(|status| &status.approved_contradictions);
-        let before: BTreeSet<String> = before.cloned().collect();
-        let last_token = deployment.status.as_ref().and_then(|status| status.last_token);
+        let before: BTreeSet<String> = observed.compared.approved.iter().cloned().collect();
+        let last_token = observed.compared.last_token;
         let is_settled = |found: &Contradiction<'_>| {
             let is_passed = last_token.is_some_and(|last_token| found.fence.token <= last_token);
             found.differs == Differs::Token && is_passed && before.contains(&found.digest())
         };
         let (settled, contradictions): (Vec<_>, Vec<_>) = of_claimed.chain(unknown(observed)).partition(is_settled);
-        let answers = claimed.is_empty() || claimed.iter().any(|host| store::has_answered(host));
+        let answers = claimed.is_empty() || claimed.iter().any(|host| has_answered(host));
         let silent = observed.resumed_at.filter(|_| !answers);
         let digests: BTreeSet<String> =
             contradictions.iter().map(Contradiction::digest).chain(silent.map(silence)).collect();
         let acts: Vec<&str> = digests.iter().map(String::as_str).collect();
-        let value = approval::value(What::Store, &deployment.metadata, &acts);
-        let is_given = !digests.is_empty() && approval::is_given(&deployment.metadata, &value);
+        let value = approval::value(What::Store, observed.metadata, &acts);
+        let is_given = !digests.is_empty() && approval::is_given(observed.metadata, &value);
         Self {
-            all_answered: claimed.iter().all(|host| asked(&host) && store::has_answered(host)),
+            all_answered: claimed.iter().all(|host| asked(&host) && has_answered(host)),
             approved: before.intersection(&digests).cloned().collect(),
             settled: settled.iter().map(Contradiction::digest).collect(),
             is_silent: silent.is_some(),
@@ -69,6 +93,7 @@ impl<'a> Comparison<'a> {
             digests,
             value,
             is_given,
+            resumed_at: observed.resumed_at,
         }
     }
 
@@ -90,14 +115,14 @@ impl<'a> Comparison<'a> {
 
     /// For which time at which the store was taken up again the machines are compared with it from now on; none: not
     /// anew. The lock opens with it, and gives out the first token that it was not told of then.
-    pub fn since(&self, observed: &Observed<'_>) -> Option<Time> {
-        observed.resumed_at.filter(|_| !self.holds()).map(Time)
+    pub fn since(&self) -> Option<Time> {
+        self.resumed_at.filter(|_| !self.holds()).map(Time)
     }
 
-    /// What runs bring from now on, where this was the last token before any is given out, or is raised.
-    pub fn comparisons(&self, observed: &Observed<'_>, last_token: Option<i64>) -> Vec<StoreComparison> {
-        let old = observed.deployment.status.as_ref().map(|status| status.comparisons.as_slice()).unwrap_or_default();
-        match self.since(observed).zip(last_token) {
+    /// What runs bring from now on, where they brought these before, and this was the last token before any is given
+    /// out, or is raised.
+    pub fn comparisons(&self, old: &[StoreComparison], last_token: Option<i64>) -> Vec<StoreComparison> {
+        match self.since().zip(last_token) {
             Some((since, last_token)) => comparisons::after(old, &since, last_token, self.all_answered),
             None => old.to_vec(),
         }
@@ -125,17 +150,15 @@ fn silence(resumed_at: Timestamp) -> String {
     short_hash(&["silent", &resumed_at.to_string()], DIGEST)
 }
 
-/// `NAMESPACE/NAME`, as guards know a cluster.
-pub(super) fn path(observed: &Observed<'_>) -> String {
-    let metadata = &observed.deployment.metadata;
-    format!("{}/{}", metadata.namespace.as_deref().unwrap_or_default(), observed.deployment.name())
+/// `NAMESPACE/NAME`, as guards know the cluster that this object forms.
+pub fn path(object: &ObjectMeta) -> String {
+    let text = |part: Option<&String>| part.cloned().unwrap_or_default();
+    format!("{}/{}", text(object.namespace.as_ref()), text(object.name.as_ref()))
 }
 
-/// Hosts that the cluster's Machines hold; without those of machines that a rebuild forgets.
-fn claimed<'a>(observed: &Observed<'a>) -> Vec<&'a Host> {
-    let goes_on = |machine: &&&Machine| !past::is_of_the_past(observed, machine);
-    let machines = observed.machines.iter().filter(goes_on);
-    let uids: BTreeSet<&str> = machines.filter_map(|machine| machine.metadata.uid.as_deref()).collect();
+/// Hosts that the cluster's Machines hold.
+fn claimed<'a>(observed: &ComparisonObserved<'_, 'a>) -> Vec<&'a Host> {
+    let uids: BTreeSet<&str> = observed.machines.iter().filter_map(|machine| machine.metadata.uid.as_deref()).collect();
     let is_held = |host: &&&Host| {
         let claim = host.spec.claim_ref.as_ref();
         claim.is_some_and(|claim| uids.contains(claim.uid.as_str()))
@@ -144,30 +167,29 @@ fn claimed<'a>(observed: &Observed<'a>) -> Vec<&'a Host> {
 }
 
 /// What the machine of a claimed Host says: by a probe, or by the refusal of a run that the Host has not been told of.
-fn contradiction<'a>(observed: &Observed<'a>, host: &'a Host) -> Option<Contradiction<'a>> {
+fn contradiction<'a>(observed: &ComparisonObserved<'_, 'a>, host: &'a Host) -> Option<Contradiction<'a>> {
     let (fence, owner) = known(observed, host)?;
-    let cluster = path(observed);
+    let cluster = observed.path();
     let is_others = |owner: &FenceOwner| owner.cluster_path() != cluster;
     let of_other = fence.epoch == host.spec.claim_epoch && owner.as_ref().is_some_and(is_others);
     if of_other {
         return Some(Contradiction { host, differs: Differs::Claim, fence, owner });
     }
     let since = owner.as_ref().and_then(|owner| owner.compared_since.as_ref());
-    let status = observed.deployment.status.as_ref();
-    let known = status.and_then(|status| comparisons::known_token(status, since));
+    let known = comparisons::known_token(observed.compared, since);
     Contradiction::between(host, fence, owner.clone()).or_else(|| Contradiction::of_token(host, fence, owner, known?))
 }
 
-fn known(observed: &Observed<'_>, host: &Host) -> Option<(Fence, Option<FenceOwner>)> {
+fn known(observed: &ComparisonObserved<'_, '_>, host: &Host) -> Option<(Fence, Option<FenceOwner>)> {
     let status = host.status.as_ref();
     let told = status.and_then(|status| Some((status.fence?, status.fence_owner.clone())));
-    let met = store::refusal(host, observed.runs.iter().copied());
+    let met = refusal(host, observed.runs.iter().copied());
     told.into_iter().chain(met).max_by_key(|(fence, _)| *fence)
 }
 
 /// Hosts that nobody has claimed here, and whose machines serve this cluster by a claim that is not known here.
-fn unknown<'a>(observed: &Observed<'a>) -> impl Iterator<Item = Contradiction<'a>> {
-    let cluster = path(observed);
+fn unknown<'a>(observed: &ComparisonObserved<'_, 'a>) -> impl Iterator<Item = Contradiction<'a>> {
+    let cluster = observed.path();
     let serves = |host: &&&Host| {
         let is_clean = host.condition(condition::CLEAN).is_some_and(|clean| clean.status == "True");
         host.spec.claim_ref.is_none() && !is_clean
