@@ -32,7 +32,7 @@ pub enum Adoption {
         /// Finalizers of the Host from now on.
         finalizers: Vec<String>,
         /// What keeps it out of the pool until it is known to be clean.
-        quarantine: Quarantine,
+        quarantine: Box<Quarantine>,
     },
 }
 
@@ -62,7 +62,7 @@ fn of_host(found: &Contradiction<'_>, cluster: &str, machines: &[&Machine], now:
         host: Box::new(host.clone()),
         epoch: host.spec.claim_epoch.max(found.fence.epoch),
         finalizers: finalizers.filter(|there| *there != finalizer::HOST).cloned().collect(),
-        quarantine: quarantine(found, machine, now),
+        quarantine: Box::new(quarantine(found, machine, now)),
     };
     leaves.map(|machine| Adoption::DeleteMachine(Box::new(machine.clone()))).into_iter().chain([release]).collect()
 }

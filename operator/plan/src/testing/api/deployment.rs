@@ -100,7 +100,7 @@ impl World {
             Action::Adopt(Adoption::ReleaseClaim { host, epoch, finalizers, quarantine }) => {
                 self.change_host(&host, |live| {
                     (live.spec.claim_ref, live.spec.identity, live.spec.claim_epoch) = (None, None, epoch);
-                    live.spec.quarantine = Some(quarantine);
+                    live.spec.quarantine = Some(*quarantine);
                     live.metadata.finalizers = Some(finalizers);
                 });
             }

@@ -76,7 +76,7 @@ impl Fleet {
             Adoption::ReleaseClaim { host, epoch, quarantine, .. } => {
                 let live = self.hosts.iter_mut().find(|live| live.name() == host.name()).unwrap();
                 (live.spec.claim_ref, live.spec.claim_epoch) = (None, *epoch);
-                live.spec.quarantine = Some(quarantine.clone());
+                live.spec.quarantine = Some(*quarantine.clone());
             }
         }
     }
