@@ -342,11 +342,9 @@ impl Reconcile for Observation {
         Ok(())
     }
 
-    /// Of one on machines as a whole, and only if nobody else has written the object: the lock is in it.
+    /// As a whole, and only if nobody else has written the object: the lock of its machines is in it, and the record of
+    /// its upgrade, of which another operator's difference would leave a part.
     async fn write_status(&self, ctx: &Context, status: &KarmadaDeploymentStatus) -> Result<bool, Error> {
-        if self.object.spec.binary.is_none() {
-            return execute::patch_status(ctx, &*self.object, self.object.status.as_ref(), status).await;
-        }
         if self.object.status.as_ref() == Some(status) {
             return Ok(false);
         }
