@@ -265,7 +265,10 @@ fn etcd_ready(observed: &Observed<'_>, found: &Found<'_>) -> Statement {
 
 fn api_server_ready(found: &Found<'_>) -> Statement {
     let is_part = |stage| matches!(stage, Stage::ApiServer | Stage::Namespaces);
-    stated(condition::API_SERVER_READY, broken(found, is_part), "the API server answers at its endpoint")
+    // The balancers of machines, through which what runs there reaches the API servers.
+    let way = || found.reports.iter().find(|report| report.stage == Stage::Foundation)?.unhealthy.clone();
+    let problem = broken(found, is_part).or_else(way);
+    stated(condition::API_SERVER_READY, problem, "the API server answers at its endpoint")
 }
 
 fn components_ready(observed: &Observed<'_>, found: &Found<'_>) -> Statement {

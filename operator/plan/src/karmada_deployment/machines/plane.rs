@@ -231,5 +231,5 @@ fn held(progress: Progress<'_>, is_held: bool) -> Progress<'_> {
         return progress;
     }
     let aside = progress.aside.or(progress.unhealthy);
-    Progress { unhealthy: None, aside, ..progress }
+    Progress { unhealthy: None, failed: None, aside, ..progress }
 }

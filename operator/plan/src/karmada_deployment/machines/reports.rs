@@ -12,7 +12,7 @@ use super::plane::Machines;
 use super::rollout::{Progress, titles};
 use super::together::together;
 use super::turn::Turn;
-use crate::message::count;
+use crate::message::{count, quote};
 
 impl Machines<'_> {
     /// The reports of the stages in which parts are brought; `objects`: those of the stages in which objects are
@@ -31,6 +31,7 @@ impl Machines<'_> {
             }
             report.doing = progress.doing.clone();
             report.unhealthy = progress.unhealthy.clone();
+            report.problem = progress.failed.clone();
             report.aside = report.aside.take().or_else(|| progress.aside.clone());
             if !progress.targets.is_empty() {
                 let (run, doing) = self.bring(index, objects);
@@ -55,7 +56,9 @@ impl Machines<'_> {
             0 | 1 => String::new(),
             all => format!(" and {} after it", count(all - 1, "part")),
         };
-        let doing = format!("bringing {}{more} to {}", self.parts[index].0.part.title(), titles(targets));
+        let (first, how_far) = &self.parts[index];
+        let again = how_far.again.as_ref().map(|why| format!(" again ({})", quote(why.clone()))).unwrap_or_default();
+        let doing = format!("bringing {}{more} to {}{again}", first.part.title(), titles(targets));
         (Act::create(part_run(&self.state, &wanted, targets)), doing)
     }
 

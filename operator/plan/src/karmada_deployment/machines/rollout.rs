@@ -13,7 +13,7 @@ use super::placed::{digest_in, placed, silent_since};
 use super::state::PlaneState;
 use super::turn::{Placed, PlaneMachine, Turn, turn};
 use crate::addon::Problem;
-use crate::attempts::{self, Failure, Outcome, RetryDecision};
+use crate::attempts::{self, Failure, Outcome, PastAttempt, RetryDecision};
 use crate::cluster_machine::ClusterMachine;
 use crate::message::{count, quote};
 use crate::moment::clock;
@@ -29,6 +29,10 @@ pub(in super::super) struct Progress<'a> {
     pub doing: Option<String>,
     /// What does not work, or could not be brought.
     pub unhealthy: Option<Problem>,
+    /// Why it could not be brought to those machines before.
+    pub again: Option<String>,
+    /// What could not be brought to a machine; it is tried again, or waits for somebody.
+    pub failed: Option<Problem>,
     /// What is passed over: nobody waits for it.
     pub aside: Option<Problem>,
     /// Whether no machine has it.
@@ -54,6 +58,8 @@ struct Candidate<'a> {
     machine: ClusterMachine<'a>,
     placed: Option<Placed>,
     decision: RetryDecision,
+    /// Why the last attempt failed.
+    last_failure: Option<String>,
 }
 
 /// How far this part is, and what is done about it.
@@ -64,7 +70,11 @@ pub(in super::super) fn progress<'a>(state: &PlaneState<'a>, wanted: &PartWanted
         .filter_map(|machine| {
             let digest = wanted.digests.get(machine.name())?;
             let placed = placed(&machine, part, state.seen.runs);
-            Some(Candidate { machine, placed, decision: decision(state, part, &machine, digest) })
+            let tried = tried(state, part, &machine, digest);
+            let last_failure = tried.last().and_then(|last| told(&last.outcome));
+            let policy = state.terms.limited(state.terms.asked_retries(machine.machine));
+            let decision = attempts::retry_decision(&tried, &policy, state.now);
+            Some(Candidate { machine, placed, decision, last_failure })
         })
         .collect();
     let machines: Vec<PlaneMachine> = candidates.iter().map(|one| seen(state, part, one, wanted)).collect();
@@ -122,8 +132,8 @@ fn seen(state: &PlaneState<'_>, part: Part, one: &Candidate<'_>, wanted: &PartWa
     PlaneMachine { name, set_aside, has }
 }
 
-/// Whether the next attempt to bring this digest to the machine is due.
-fn decision(state: &PlaneState<'_>, part: Part, machine: &ClusterMachine<'_>, digest: &str) -> RetryDecision {
+/// The attempts to bring this digest to the machine, oldest first.
+fn tried(state: &PlaneState<'_>, part: Part, machine: &ClusterMachine<'_>, digest: &str) -> Vec<PastAttempt> {
     let host = machine.host_name().unwrap_or_default();
     let is_same =
         |run: &&PlaybookRun| run.spec.intent == Intent::Configure && digest_in(run, part, machine) == Some(digest);
@@ -137,8 +147,11 @@ fn decision(state: &PlaneState<'_>, part: Part, machine: &ClusterMachine<'_>, di
             attempt.outcome = Outcome::Succeeded;
         }
     }
-    let policy = state.terms.limited(state.terms.asked_retries(machine.machine));
-    attempts::retry_decision(&tried, &policy, state.now)
+    tried
+}
+
+fn told(outcome: &Outcome) -> Option<String> {
+    if let Outcome::Failed(failure) = outcome { Some(failure.told()) } else { None }
 }
 
 /// When it is tried again, and why that is not now.
@@ -159,19 +172,20 @@ fn bring<'a>(
 ) -> Progress<'a> {
     let chosen = candidates.iter().filter(|one| names.iter().any(|name| name == one.machine.name()));
     let is_due = |one: &&Candidate<'_>| matches!(one.decision, RetryDecision::Now { .. } | RetryDecision::Done { .. });
-    let due = chosen.clone().filter(is_due).map(|one| (one.machine, one.decision.retry()));
-    let targets: Vec<Target<'a>> = due.collect();
+    let due = chosen.clone().filter(is_due);
+    let again = due.clone().find_map(|one| one.last_failure.clone());
+    let targets: Vec<Target<'a>> = due.map(|one| (one.machine, one.decision.retry())).collect();
     if let Some(run) = state.under_way() {
         return Progress { doing: Some(state.describe(run)), ..found };
     }
     if targets.is_empty() {
-        let message = chosen.clone().find_map(|one| failed(part, one));
-        let message = message.unwrap_or_else(|| format!("waiting for the run that brings {}", part.title()));
+        let problem = |message: String| Problem { reason: Reason::ComponentUnhealthy, message };
+        let failed = chosen.clone().find_map(|one| failed(part, one)).map(problem);
+        let waiting = || problem(format!("waiting for the run that brings {}", part.title()));
         let retry_at = chosen.filter_map(|one| later(&one.decision)).map(|(at, _)| at).min();
-        let unhealthy = Some(Problem { reason: Reason::ComponentUnhealthy, message });
-        return Progress { unhealthy, retry_at, ..found };
+        return Progress { unhealthy: failed.clone().or_else(|| Some(waiting())), failed, retry_at, ..found };
     }
-    Progress { targets, ..found }
+    Progress { targets, again, ..found }
 }
 
 /// `machine m1 (Host h1)`, `3 machines`.
