@@ -199,7 +199,7 @@ fn a_machine_of_a_plane_that_does_not_accept_ssh_logins_is_named_until_it_does_r
             world.fleet.denied.insert(host.clone(), reason);
             end_well(&mut world);
             world.fleet.lingers = false;
-            pass(&mut world, 40);
+            pass(&mut world, 12);
             let said = says(&world);
             assert!(!world.is_ready() && (said.contains(&machine) || said.contains(&host)), "{place}: {said}");
             assert_eq!(world.fleet.units.get(&host), units.as_ref(), "{place}: nothing is done there");
@@ -229,7 +229,7 @@ fn a_machine_on_which_a_part_of_a_plane_fails_is_tried_three_times_and_then_wait
             world.fleet.fails.insert((host.clone(), part.clone()));
             end_well(&mut world);
             world.fleet.lingers = false;
-            pass(&mut world, 120);
+            pass(&mut world, 20);
             let said = says(&world);
             assert_eq!(tried(&world) - before, 3, "{place}: {said}");
             for words in [
@@ -344,7 +344,7 @@ fn a_pause_lets_the_step_on_a_planes_machines_end_and_holds_all_that_follows_row
                 assert!(run.spec.paused && !run.spec.cancel, "{place}: it is asked to hold");
                 end(&mut world, RunPhase::Canceled, "Paused");
                 let begun = runs(&world).len();
-                pass(&mut world, 15);
+                pass(&mut world, 4);
                 assert!(working(&world).is_none() && runs(&world).len() == begun, "{place}: {}", says(&world));
                 world.object.spec.paused = false;
                 for _ in 0..30 {
@@ -371,7 +371,7 @@ fn nothing_is_brought_to_a_plane_whose_etcd_has_no_majority_or_an_alarm_until_it
             world.fleet.sick_members = sick.iter().map(|host| (*host).to_owned()).collect();
             pass(&mut world, 2);
             ask(&mut world);
-            pass(&mut world, 60);
+            pass(&mut world, 15);
             assert!(runs(&world).is_empty(), "{place}: {:?}", runs(&world));
             assert!(!world.is_ready(), "{place}");
             assert!(says(&world).contains("etcd"), "{place}: {}", says(&world));
