@@ -8,6 +8,8 @@ pub mod addon;
 pub mod backup_storage;
 pub mod bootstrap_token;
 pub mod cache;
+#[cfg(test)]
+mod cases;
 pub mod client;
 pub mod cluster;
 pub mod cluster_addon;

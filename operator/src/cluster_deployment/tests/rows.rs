@@ -15,6 +15,7 @@ use plan::cluster::NodeSeen;
 use serde_json::{Value, json};
 
 use super::{Controller, DEPLOYMENT, look, others_go_on, turn};
+use crate::cases;
 use crate::context::Context;
 use crate::fake_api::FakeApi;
 use crate::remote::Key;
@@ -357,7 +358,7 @@ async fn live(standing: &World, deed: Deed, fault: Fault) -> (World, usize) {
     (world, writes)
 }
 
-/// Every fault comes to the same end as none.
+/// Every fault comes to the same end as none; of three deeds in a row each meets another third of them.
 async fn same_end(deed: Deed, faults: impl Fn(usize) -> Vec<Fault>) {
     let mut standing = World::standing().await;
     if matches!(deed, Deed::RemoveBackup | Deed::Restore) {
@@ -366,7 +367,7 @@ async fn same_end(deed: Deed, faults: impl Fn(usize) -> Vec<Fault>) {
     let (whole, writes) = live(&standing, deed, Fault::None).await;
     let expected = whole.told();
     assert_done(deed, &expected);
-    for fault in faults(writes) {
+    for fault in cases::some(faults(writes), deed as usize) {
         let (world, _) = live(&standing, deed, fault).await;
         assert_eq!(world.told(), expected, "{deed:?} with {fault:?}: {:#?}", world.ours.requests());
     }
