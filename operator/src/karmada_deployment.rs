@@ -16,6 +16,7 @@ mod neighbours;
 mod pki_owner;
 mod plane;
 pub(crate) mod planes;
+mod probe;
 mod restore;
 mod triggers;
 
@@ -31,7 +32,7 @@ use plan::cluster_addon::State;
 use plan::cluster_addon::documents::Document;
 use plan::karmada_deployment::{
     Action, Contact, HostFacts, HostSeen, LeafWanted, MachinesSeen, Material, Observed, Place, PlaneSeen,
-    RestoreMaterial, RestoreSeen, Wanted, estimators_due, members_are_seen, wanted,
+    RestoreMaterial, RestoreSeen, Wanted, estimators_due, is_left_without_probe, members_are_seen, wanted,
 };
 use plan::transitions::transitions;
 use tokio::task::JoinSet;
@@ -196,9 +197,11 @@ impl Reconcile for Observation {
         };
         let inventory = in_plane.as_ref().map(|objects| Inventory::open(ctx, &object, objects, None, now));
         let asked = plane::Asked { object: &object, facts: &known, wanted: &wanted };
-        let plane = match inventory.as_ref().filter(|_| !is_deleting) {
-            None => Contact::NotMade,
-            Some(inventory) => plane::look(ctx, inventory, &asked, now).await,
+        let left = left_in_plane(ctx, &object, &secrets);
+        let plane = match (inventory.as_ref().filter(|_| !is_deleting), &left) {
+            (Some(inventory), _) => plane::look(ctx, inventory, &asked, now).await,
+            (None, Some(objects)) => probe::look_for_left(objects).await.map_or_else(Contact::Lost, Contact::Made),
+            (None, None) => Contact::NotMade,
         };
         let asked = Asked {
             object: &object,
@@ -232,7 +235,7 @@ impl Reconcile for Observation {
             machines,
             etcd,
             on_host,
-            in_plane,
+            in_plane: in_plane.or(left),
             object,
         }))
     }
@@ -316,6 +319,12 @@ impl Reconcile for Observation {
                 let deleted = objects.delete(deletion).await;
                 deleted.map_err(|failure| Failure::lost(&format!("delete {}", deletion.object), failure.to_string()))
             }
+            Action::Probe(manifest) => match (&self.in_plane, &mut self.plane) {
+                (Some(objects), Contact::Made(PlaneSeen { probe: Some(seen), .. })) => {
+                    probe::ask(objects, manifest, seen).await
+                }
+                _ => Ok(()),
+            },
             Action::Etcd(act) => match &self.etcd {
                 Some(door) => door.execute(act).await,
                 None => Ok(()),
@@ -392,6 +401,13 @@ fn in_plane(
         Err(_) if object.is_deleting() => Ok(None),
         objects => objects.map(Some),
     }
+}
+
+/// The objects of a plane that goes on without this object, where something of the operator's is to be removed from it.
+/// One that is not reached keeps it.
+fn left_in_plane(ctx: &Context, object: &KarmadaDeployment, secrets: &Secrets) -> Option<Objects> {
+    let kept = secrets.kubeconfig.as_ref().filter(|_| is_left_without_probe(object))?;
+    plane::objects(ctx, object, &kept.checked).ok()
 }
 
 type Definitions = Result<Arc<Vec<Document>>, Problem>;
