@@ -19,6 +19,7 @@ pub(crate) mod planes;
 mod probe;
 mod restore;
 mod triggers;
+mod way_in;
 
 use std::sync::Arc;
 
@@ -32,7 +33,7 @@ use plan::cluster_addon::State;
 use plan::cluster_addon::documents::Document;
 use plan::karmada_deployment::{
     Action, Contact, HostFacts, HostSeen, LeafWanted, MachinesSeen, Material, Observed, Place, PlaneSeen,
-    RestoreMaterial, RestoreSeen, Wanted, estimators_due, is_left_without_probe, members_are_seen, wanted,
+    RestoreMaterial, RestoreSeen, Wanted, estimators_due, wanted,
 };
 use plan::transitions::transitions;
 use tokio::task::JoinSet;
@@ -51,10 +52,11 @@ use inventory::{Inventory, touched};
 use machines::Belongings;
 pub(crate) use machines::part_files;
 use material::Secrets;
-use members::{Asked, Members, Places};
+use members::{Asked, Members};
 use neighbours::{host_cluster, namesake, others, own_cluster};
 pub(crate) use pki_owner::pki_owner;
 use pki_owner::{ADMINISTRATOR, row};
+use way_in::{in_plane, left_in_plane};
 
 /// Starts the controller.
 pub fn spawn(ctx: &Arc<Context>, tasks: &mut JoinSet<()>) {
@@ -129,15 +131,6 @@ impl Observation {
             members: self.members.seen(&neighbours),
             machines,
         })
-    }
-
-    async fn serve_members(&mut self, ctx: &Context, actions: &[Action]) {
-        let of_members = actions.iter().filter_map(|action| match action {
-            Action::Member(action) => Some(action),
-            _ => None,
-        });
-        let places = Places { in_plane: self.in_plane.as_ref(), on_host: self.on_host.as_ref() };
-        self.members.execute(ctx, (&self.object, self.now), &places, of_members).await;
     }
 
     async fn issue(&self, ctx: &Context, wanted: &[LeafWanted]) -> Result<(), Error> {
@@ -383,31 +376,6 @@ async fn secrets(
         Err(_) if object.is_deleting() => Ok(Secrets::default()),
         read => read,
     }
-}
-
-/// The objects of the plane; none: there is no kubeconfig, or no machine with an API server, or, of one that is being
-/// deleted, nobody there is asked any more.
-fn in_plane(
-    ctx: &Context,
-    object: &KarmadaDeployment,
-    facts: &HostFacts,
-    secrets: &Secrets,
-) -> Result<Option<Objects>, Error> {
-    let is_served = object.spec.binary.is_none() || facts.seats.is_served;
-    let is_asked = is_served && members_are_seen(object);
-    let Some(kept) = secrets.kubeconfig.as_ref().filter(|_| is_asked) else { return Ok(None) };
-    match plane::objects(ctx, object, &kept.checked) {
-        // A kubeconfig that makes no client holds no deletion up.
-        Err(_) if object.is_deleting() => Ok(None),
-        objects => objects.map(Some),
-    }
-}
-
-/// The objects of a plane that goes on without this object, where something of the operator's is to be removed from it.
-/// One that is not reached keeps it.
-fn left_in_plane(ctx: &Context, object: &KarmadaDeployment, secrets: &Secrets) -> Option<Objects> {
-    let kept = secrets.kubeconfig.as_ref().filter(|_| is_left_without_probe(object))?;
-    plane::objects(ctx, object, &kept.checked).ok()
 }
 
 type Definitions = Result<Arc<Vec<Document>>, Problem>;
