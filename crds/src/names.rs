@@ -227,7 +227,7 @@ pub mod condition {
     pub const ETCD_READY: &str = "EtcdReady";
     /// The API server of a Karmada control plane answers where it is to be reached.
     pub const API_SERVER_READY: &str = "APIServerReady";
-    /// All other components of a Karmada control plane work, and its APIs and webhooks answer.
+    /// All other components of a Karmada control plane work: its APIs and webhooks answer, and it answers its probe.
     pub const COMPONENTS_READY: &str = "ComponentsReady";
     /// Every member of a Karmada control plane has joined, and is reached by it.
     pub const MEMBERS_READY: &str = "MembersReady";

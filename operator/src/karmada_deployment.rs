@@ -16,8 +16,10 @@ mod neighbours;
 mod pki_owner;
 mod plane;
 pub(crate) mod planes;
+mod probe;
 mod restore;
 mod triggers;
+mod way_in;
 
 use std::sync::Arc;
 
@@ -31,7 +33,7 @@ use plan::cluster_addon::State;
 use plan::cluster_addon::documents::Document;
 use plan::karmada_deployment::{
     Action, Contact, HostFacts, HostSeen, LeafWanted, MachinesSeen, Material, Observed, Place, PlaneSeen,
-    RestoreMaterial, RestoreSeen, Wanted, estimators_due, members_are_seen, wanted,
+    RestoreMaterial, RestoreSeen, Wanted, estimators_due, wanted,
 };
 use plan::transitions::transitions;
 use tokio::task::JoinSet;
@@ -50,10 +52,11 @@ use inventory::{Inventory, touched};
 use machines::Belongings;
 pub(crate) use machines::part_files;
 use material::Secrets;
-use members::{Asked, Members, Places};
+use members::{Asked, Members};
 use neighbours::{host_cluster, namesake, others, own_cluster};
 pub(crate) use pki_owner::pki_owner;
 use pki_owner::{ADMINISTRATOR, row};
+use way_in::{in_plane, left_in_plane};
 
 /// Starts the controller.
 pub fn spawn(ctx: &Arc<Context>, tasks: &mut JoinSet<()>) {
@@ -130,15 +133,6 @@ impl Observation {
         })
     }
 
-    async fn serve_members(&mut self, ctx: &Context, actions: &[Action]) {
-        let of_members = actions.iter().filter_map(|action| match action {
-            Action::Member(action) => Some(action),
-            _ => None,
-        });
-        let places = Places { in_plane: self.in_plane.as_ref(), on_host: self.on_host.as_ref() };
-        self.members.execute(ctx, (&self.object, self.now), &places, of_members).await;
-    }
-
     async fn issue(&self, ctx: &Context, wanted: &[LeafWanted]) -> Result<(), Error> {
         let owner = pki_owner(&self.object);
         let pki = pki::get(ctx, &owner).await?;
@@ -196,9 +190,11 @@ impl Reconcile for Observation {
         };
         let inventory = in_plane.as_ref().map(|objects| Inventory::open(ctx, &object, objects, None, now));
         let asked = plane::Asked { object: &object, facts: &known, wanted: &wanted };
-        let plane = match inventory.as_ref().filter(|_| !is_deleting) {
-            None => Contact::NotMade,
-            Some(inventory) => plane::look(ctx, inventory, &asked, now).await,
+        let left = left_in_plane(ctx, &object, &secrets);
+        let plane = match (inventory.as_ref().filter(|_| !is_deleting), &left) {
+            (Some(inventory), _) => plane::look(ctx, inventory, &asked, now).await,
+            (None, Some(objects)) => probe::look_for_left(objects).await.map_or_else(Contact::Lost, Contact::Made),
+            (None, None) => Contact::NotMade,
         };
         let asked = Asked {
             object: &object,
@@ -232,7 +228,7 @@ impl Reconcile for Observation {
             machines,
             etcd,
             on_host,
-            in_plane,
+            in_plane: in_plane.or(left),
             object,
         }))
     }
@@ -316,6 +312,12 @@ impl Reconcile for Observation {
                 let deleted = objects.delete(deletion).await;
                 deleted.map_err(|failure| Failure::lost(&format!("delete {}", deletion.object), failure.to_string()))
             }
+            Action::Probe(manifest) => match (&self.in_plane, &mut self.plane) {
+                (Some(objects), Contact::Made(PlaneSeen { probe: Some(seen), .. })) => {
+                    probe::ask(objects, manifest, seen).await
+                }
+                _ => Ok(()),
+            },
             Action::Etcd(act) => match &self.etcd {
                 Some(door) => door.execute(act).await,
                 None => Ok(()),
@@ -371,24 +373,6 @@ async fn secrets(
     match material::read(ctx, object, facts, now).await {
         Err(_) if object.is_deleting() => Ok(Secrets::default()),
         read => read,
-    }
-}
-
-/// The objects of the plane; none: there is no kubeconfig, or no machine with an API server, or, of one that is being
-/// deleted, nobody there is asked any more.
-fn in_plane(
-    ctx: &Context,
-    object: &KarmadaDeployment,
-    facts: &HostFacts,
-    secrets: &Secrets,
-) -> Result<Option<Objects>, Error> {
-    let is_served = object.spec.binary.is_none() || facts.seats.is_served;
-    let is_asked = is_served && members_are_seen(object);
-    let Some(kept) = secrets.kubeconfig.as_ref().filter(|_| is_asked) else { return Ok(None) };
-    match plane::objects(ctx, object, &kept.checked) {
-        // A kubeconfig that makes no client holds no deletion up.
-        Err(_) if object.is_deleting() => Ok(None),
-        objects => objects.map(Some),
     }
 }
 

@@ -6,6 +6,7 @@ pub mod given;
 pub mod in_pods;
 pub mod node;
 pub mod on_machines;
+pub mod probe;
 pub mod progress;
 pub mod works;
 

@@ -1229,6 +1229,9 @@ reasons! {
     ProbeFailed Warning [REACHABLE READY]
         "The Host's probe came to no result."
         "See the message; it is probed again.";
+    PropagationStalled Warning [READY]
+        "The ResourceBinding of a Karmada control plane's probe does not follow its template: what is to be propagated is not."
+        "Look at the log of karmada-controller-manager, and at the Events in namespace `clusterwright-probe` of the plane.";
     Provisioned Normal [PROVISIONED]
         "The machine is part of its cluster."
         "";
@@ -1720,6 +1723,9 @@ reasons! {
         "";
     WaitingForProbe Progressing [READY]
         "The Host has not been probed yet."
+        "";
+    WaitingForPropagation Progressing [READY]
+        "The components of a Karmada control plane have just come to work; the ResourceBinding of its probe is waited for."
         "";
     WaitingForReadinessGate Progressing [READY]
         "Everything is as wanted but a condition of `spec.readinessGates`."

@@ -29,6 +29,7 @@ mod own_cluster;
 pub mod pki;
 mod place;
 mod pod;
+mod probe;
 mod programs;
 mod progress;
 mod release;
@@ -58,7 +59,7 @@ pub use backup_source::forwarding_host;
 pub use component::Component;
 pub use contact::{Contact, Forbidden};
 pub use contents::Files;
-pub use deletion::members_are_seen;
+pub use deletion::{is_left_without_probe, members_are_seen};
 pub use endpoint::endpoint;
 pub use etcd::{EtcdAct, EtcdMember, EtcdSeen, EtcdVolume, EtcdWorkload, Membership};
 pub use given_estimator::GivenEstimator;
@@ -71,6 +72,10 @@ pub use material::{Material, RestoreMaterial, Source, sources};
 pub use observed::{HostFacts, Observed, PlaneSeen, Propagated};
 pub use own_cluster::is_cluster_of;
 pub use place::{Hold, Manifest, Place, Stage, Wanted};
+use probe::Probing;
+pub use probe::{
+    ProbeSeen, binding as probe_binding, is_probed, namespace as probe_namespace, template as probe_template,
+};
 use progress::{StageReport, progress};
 pub use release::{DEFINITIONS, RELEASES, Release};
 pub use restore_seen::{FormerPlane, MemberLook, RestoreSeen};
@@ -160,6 +165,13 @@ fn keep(observed: &Observed<'_>) -> Planned {
     let members = members::plan(&observed.of_members());
     let Work { actions, before, outdated } = work;
     let silent = status::silent(observed, upgrade.as_ref());
+    let asks = !object.spec.paused && !is_held && before.is_none();
+    let probing = match silent.is_some() || status::is_broken(&reports) {
+        // What else does not work is said, and what was asked before that proves nothing afterwards.
+        true => Probing::default(),
+        false => probe::probing(observed, asks),
+    };
+    let silent = silent.or(probing.problem);
     // What is restored is not upgraded meanwhile.
     let held = before.clone().or_else(|| restore.as_ref().and_then(|restore| restore.problem.clone()));
     let upgrade = upgrade.map(|upgrade| {
@@ -198,7 +210,7 @@ fn keep(observed: &Observed<'_>) -> Planned {
     };
     let status = status::status(observed, &found);
     let (scales, acts) = (scaling.is_some(), scaling.is_some_and(|scaling| !scaling.actions.is_empty()));
-    let is_at_rest = status::plane_works(&status) && !has_work && !scales;
+    let is_at_rest = status::plane_works(&status) && !has_work && !scales && !probing.is_open;
     let next = Next::after_seconds(match upgrade {
         Some((outcome, _)) if outcome.has_moved => 1,
         _ if restore.as_ref().is_some_and(|restore| restore.has_moved) || rotating.action.is_some() => 1,
@@ -212,7 +224,7 @@ fn keep(observed: &Observed<'_>) -> Planned {
     let waits_for = status.message.clone().filter(|_| !is_ready).or(members.waits_for);
     // What fails for a member ends nothing; what fails for the plane would end what is done for members.
     let backup = upgrade.and_then(|(outcome, _)| outcome.backup.clone()).map(Action::CreateBackup);
-    let own = actions.into_iter().chain(backup.filter(|_| !is_held)).chain(rotating.action);
+    let own = actions.into_iter().chain(backup.filter(|_| !is_held)).chain(rotating.action).chain(probing.action);
     let actions = members.actions.into_iter().map(Action::Member).chain(own).collect();
     Plan { actions, status, next: next.or_sooner(members.next), waits_for }
 }

@@ -14,6 +14,7 @@ pub(super) mod news;
 mod observed;
 mod reach;
 mod refusal;
+mod serve;
 pub(super) mod silences;
 
 use crds::{KarmadaDeployment, ObjectExt};

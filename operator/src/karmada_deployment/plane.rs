@@ -11,12 +11,13 @@ use kube::Api;
 use plan::cluster::components::from_lease;
 use plan::karmada_deployment::removal::{KINDS_OF_PLANE, Kind};
 use plan::karmada_deployment::{
-    Contact, HostFacts, LEASES, Place, PlaneSeen, Propagated, Wanted, is_upgrading, members, trial_policy,
+    Contact, HostFacts, LEASES, Place, PlaneSeen, Propagated, Wanted, is_probed, is_upgrading, members, trial_policy,
 };
 use serde_json::Value;
 
 use super::inventory::{Inventory, NAMESPACE, there};
 use super::planes::Leases;
+use super::probe;
 use crate::context::Context;
 use crate::error::Error;
 use crate::kubeconfig::check::Checked;
@@ -74,7 +75,11 @@ async fn seen(
         true => Some(propagated(objects).await.map_err(|failure| failure.to_string())?),
         false => None,
     };
-    Ok(PlaneSeen { states, listed, leaders, policy_refused, propagated })
+    let probe = match is_probed(object, asked.facts) {
+        true => Some(probe::look(objects).await?),
+        false => None,
+    };
+    Ok(PlaneSeen { states, listed, leaders, policy_refused, propagated, probe, left: None })
 }
 
 /// What carries workloads to members. The first is what a member has of one.

@@ -7,6 +7,7 @@ mod faults;
 mod hosts;
 mod machines;
 mod members;
+mod probe;
 mod restore;
 mod rotation;
 mod upgrade;

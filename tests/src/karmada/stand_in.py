@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Stands in for each of Karmada's programs on a machine, and is none of them: by its flags it listens at the ports, with the
 certificates, and with its kubeconfig it renews the Lease of who leads. It serves APIs that have nothing, and admits all that it is asked
-about. Nothing is scheduled or propagated by it."""
+about. Nothing is scheduled or propagated by it; only the operator's probe of a plane is answered."""
 
 import datetime
 import http.server
@@ -95,6 +95,24 @@ def ask(method, path, value=None):
         raise
 
 
+def bind():
+    """Brings the ResourceBinding of the operator's probe up to date."""
+    name = "clusterwright-probe"
+    template = ask("GET", f"/api/v1/namespaces/{name}/configmaps/{name}")
+    if template is None:
+        return
+    of = {field: template["metadata"][field] for field in ("namespace", "name", "uid", "resourceVersion")}
+    spec = {"resource": {"apiVersion": "v1", "kind": "ConfigMap", **of}}
+    bindings = f"/apis/work.karmada.io/v1alpha2/namespaces/{name}/resourcebindings"
+    binding = ask("GET", f"{bindings}/{name}-configmap")
+    if binding is None:
+        metadata = {"name": f"{name}-configmap", "namespace": name}
+        kind = {"apiVersion": "work.karmada.io/v1alpha2", "kind": "ResourceBinding"}
+        ask("POST", bindings, {**kind, "metadata": metadata, "spec": spec})
+    elif binding["spec"] != spec:
+        ask("PUT", f"{bindings}/{name}-configmap", {**binding, "spec": spec})
+
+
 def lead():
     """Takes the Lease where nobody renews it, and renews it."""
     leases = "/apis/coordination.k8s.io/v1/namespaces/karmada-system/leases"
@@ -115,6 +133,8 @@ def lead():
                 seen, since = lease["spec"].get("renewTime"), time.monotonic()
             if lease["spec"].get("holderIdentity") == holder or time.monotonic() - since > 15:
                 ask("PUT", f"{leases}/{NAME}", {**lease, "spec": {**lease["spec"], **spec}})
+                if NAME == "karmada-controller-manager":
+                    bind()
         except (OSError, ValueError) as error:
             print(error, file=sys.stderr, flush=True)
 

@@ -1,11 +1,13 @@
 //! What a host cluster would do: nothing runs there but the plane's etcd and API server, which are real; of all other
-//! workloads it is only said that they are ready. Their leaders renew their Leases.
+//! workloads it is only said that they are ready. Their leaders renew their Leases, and the
+//! plane is answered when it is probed.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use e2e::karmada::probe;
 use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::coordination::v1::Lease;
@@ -73,6 +75,10 @@ impl Host {
             }
             self.make_ready(&deployments, &deployment, "Deployment").await?;
             there.insert(deployment.name_any());
+        }
+        if let Some(plane) = programs.plane().filter(|_| there.contains("k1-controller-manager")) {
+            // Kinds and webhooks may not be there yet.
+            let _ = probe::answer(&plane).await;
         }
         self.renew(programs, &there).await
     }

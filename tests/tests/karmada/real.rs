@@ -7,6 +7,7 @@ mod failover;
 mod members;
 mod migration;
 mod moved;
+mod probe;
 mod snapshot;
 mod story;
 mod upgrade;

@@ -58,17 +58,8 @@ pub(super) fn staging(
     }
     let (of_backup, location) = place(seen, restore)?;
     identity(&restore.spec.identity_ref.name, seen.identity.as_ref())?;
-    Ok(Some(StagingInputs {
-        storage: storage(of_backup, &seen.seen)?,
-        volume_claim: of_backup.spec.volume.as_ref().map(|volume| volume.claim_name.clone()),
-        location,
-        id: id_of(restore),
-        restore: name.clone(),
-        cluster: deployment.name().to_owned(),
-        karmada_deployment: None,
-        keys: pki_secret(deployment.name()),
-        kubernetes_version: version(deployment),
-    }))
+    let inputs = inputs((of_backup, seen), deployment.name(), (location, id_of(restore)))?;
+    Ok(Some(StagingInputs { restore: name.clone(), kubernetes_version: version(deployment), ..inputs }))
 }
 
 /// The backup that a cluster begins with, once that is settled and, where it must be, approved.
@@ -99,17 +90,10 @@ fn of_install(
         return Err(InputsProblem::waits(Reason::SecretNotFound, message));
     };
     let of_backup = begun_with(seen, reference, &pending.storage_ref)?;
-    Ok(StagingInputs {
-        storage: storage(of_backup, &seen.seen)?,
-        volume_claim: of_backup.spec.volume.as_ref().map(|volume| volume.claim_name.clone()),
-        location: pending.location.clone(),
-        id: restoring::id(deployment, pending),
-        restore: name.to_owned(),
-        cluster: pending.cluster.clone(),
-        karmada_deployment: None,
-        keys: pki_secret(name),
-        kubernetes_version: Some(deployment.spec.kubernetes_version),
-    })
+    let id = restoring::id(deployment, pending);
+    let inputs = inputs((of_backup, seen), name, (pending.location.clone(), id))?;
+    let kubernetes_version = Some(deployment.spec.kubernetes_version);
+    Ok(StagingInputs { cluster: pending.cluster.clone(), kubernetes_version, ..inputs })
 }
 
 /// The backup that a plane begins with, once that is settled. Nobody is asked before: nothing acts by the data.
@@ -130,18 +114,27 @@ fn of_plane(
         return Err(refused(format!("KarmadaDeployment {name} begins with no backup: nobody needs this run")));
     };
     let of_backup = begun_with(seen, &from.identity_ref, &record.storage_ref)?;
+    let id = plane_restore::id(object, record);
+    let inputs = inputs((of_backup, seen), name, (record.location.clone(), id))?;
+    let of = PlaneManifest { name: record.plane.clone(), uid: record.plane_uid.clone(), version: None };
+    Ok(StagingInputs { cluster: String::new(), karmada_deployment: Some(of), ..inputs })
+}
+
+/// What is brought to the machines of the cluster or plane of this name, where it is a backup of the same: from which
+/// storage, and where in it.
+fn inputs(
+    (of_backup, seen): (&BackupStorage, &RestoreSeen),
+    name: &str,
+    (location, id): (String, String),
+) -> Result<StagingInputs, InputsProblem> {
     Ok(StagingInputs {
         storage: storage(of_backup, &seen.seen)?,
         volume_claim: of_backup.spec.volume.as_ref().map(|volume| volume.claim_name.clone()),
-        location: record.location.clone(),
-        id: plane_restore::id(object, record),
+        location,
+        id,
         restore: name.to_owned(),
-        cluster: String::new(),
-        karmada_deployment: Some(PlaneManifest {
-            name: record.plane.clone(),
-            uid: record.plane_uid.clone(),
-            version: None,
-        }),
+        cluster: name.to_owned(),
+        karmada_deployment: None,
         keys: pki_secret(name),
         kubernetes_version: None,
     })

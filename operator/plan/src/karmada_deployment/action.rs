@@ -60,6 +60,8 @@ pub enum Action {
         /// Which.
         deletion: Deletion,
     },
+    /// Apply the template of the probe with a new value.
+    Probe(Box<Manifest>),
     /// Do this about the members of etcd, where it is in Pods.
     Etcd(EtcdAct),
     /// Apply the Cluster that stands for the plane in the namespace of the KarmadaDeployment.

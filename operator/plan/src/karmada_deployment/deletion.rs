@@ -17,6 +17,7 @@ use super::members;
 use super::names::is_made_for;
 use super::observed::Observed;
 use super::place::Place;
+use super::probe;
 use super::removal::{by_kind, delete, kinds_of_host};
 use super::unseen::unseen;
 use crate::Next;
@@ -70,6 +71,13 @@ pub fn members_are_seen(object: &KarmadaDeployment) -> bool {
     !object.is_deleting() || (hold(object).is_none() && !is_past_members(object))
 }
 
+/// Whether a plane is looked at that goes on without this object, for what it was probed by: nobody asks it any more.
+pub fn is_left_without_probe(object: &KarmadaDeployment) -> bool {
+    let is_given_up = names_generation(&object.metadata, annotation::FORCE_REMOVE);
+    let is_detached = object.spec.deletion_policy == KarmadaDeletionPolicy::Detach && is_confirmed(object);
+    object.is_deleting() && is_detached && !is_given_up
+}
+
 pub(super) fn plan(observed: &Observed<'_>, machines: Option<&Machines<'_>>) -> Deleting {
     let object = observed.object;
     let hold = hold(object);
@@ -78,6 +86,9 @@ pub(super) fn plan(observed: &Observed<'_>, machines: Option<&Machines<'_>>) -> 
         return held;
     }
     if let Some(hold) = hold {
+        if let Some(action) = probe::removal(observed) {
+            return Deleting { actions: vec![action], next: Next::after_seconds(GO_ON_SECONDS), ..hold };
+        }
         // A plane that is left as it is lets its machines go as they are.
         let end =
             machines.filter(|_| hold.told.reason == Reason::PlaneDetached).and_then(|machines| machines.end(false));

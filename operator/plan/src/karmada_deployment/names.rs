@@ -11,6 +11,9 @@ use super::component::Component;
 pub const PLANE_NAMESPACE: &str = "karmada-system";
 /// The namespace of the plane with what belongs to its members.
 pub const MEMBERS_NAMESPACE: &str = "karmada-cluster";
+/// The name of what the plane proves by that it propagates: of a namespace of the plane, and of the template and the
+/// policy in it.
+pub const PROBE: &str = "clusterwright-probe";
 
 /// Name of what a component consists of on the host: `<plane>-scheduler`.
 pub fn component_name(object: &KarmadaDeployment, component: Component) -> String {

@@ -13,6 +13,7 @@ use super::etcd::EtcdSeen;
 use super::host_seen::HostSeen;
 use super::material::Material;
 use super::members;
+use super::probe::ProbeSeen;
 use super::restore_seen::RestoreSeen;
 use super::seats::{MachinesSeen, Seats};
 use crate::addon::Problem;
@@ -94,6 +95,10 @@ pub struct PlaneSeen {
     pub policy_refused: Option<String>,
     /// What is propagated; `None`: nobody has asked, which is so while `is_upgrading()` says no.
     pub propagated: Option<Propagated>,
+    /// What was seen of the probe; `None`: nobody has asked, which is so while `is_probed()` says no.
+    pub probe: Option<ProbeSeen>,
+    /// The namespace of the probe, of a plane that it is to be removed from, as `is_left_without_probe()` says.
+    pub left: Option<Value>,
 }
 
 /// What a plane propagates.

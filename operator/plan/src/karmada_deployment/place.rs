@@ -57,6 +57,8 @@ pub enum Stage {
     MetricsAdapter,
     /// The APIs that the metrics adapter serves.
     MetricsApis,
+    /// What the plane proves by that it propagates.
+    Probe,
     /// The estimators of members: each belongs to its member, and no stage waits for them.
     Estimators,
 }
@@ -84,6 +86,7 @@ impl Stage {
             Self::SearchApi => "the API of karmada-search",
             Self::MetricsAdapter => "karmada-metrics-adapter",
             Self::MetricsApis => "the APIs of karmada-metrics-adapter",
+            Self::Probe => "the plane's probe",
             Self::Estimators => "karmada-scheduler-estimator",
         }
     }

@@ -17,6 +17,7 @@ use super::machines::Machines;
 use super::members::{NO_MEMBERS, counts, departure, members_ready, without_estimator};
 use super::observed::Observed;
 use super::place::{Place, Stage, Wanted};
+use super::probe::hidden_by;
 use super::progress::StageReport;
 use super::restore;
 use super::upgrade::{Outcome, Upgrade, image_version};
@@ -202,6 +203,15 @@ pub(super) fn plane_works(status: &KarmadaDeploymentStatus) -> bool {
     !parts.any(|part| is_bad(&part.type_, Some(part.status == "True"), &part.reason))
 }
 
+/// Whether one of the stages of the components does not work.
+pub(super) fn is_broken(reports: &[StageReport]) -> bool {
+    reports.iter().any(|report| is_of_components(report.stage) && report.broken().is_some())
+}
+
+fn is_of_components(stage: Stage) -> bool {
+    stage > Stage::ApiServer
+}
+
 /// Why the stages of a part do not work.
 fn broken(found: &Found<'_>, is_part: impl Fn(Stage) -> bool) -> Option<Problem> {
     let open = found.reports.iter().find(|report| !report.is_done());
@@ -273,10 +283,15 @@ fn api_server_ready(found: &Found<'_>) -> Statement {
 
 fn components_ready(observed: &Observed<'_>, found: &Found<'_>) -> Statement {
     let restoring = found.before.clone().or_else(|| found.restore?.problem.clone()).filter(|_| found.restore.is_some());
-    let open = restoring.or_else(|| broken(found, |stage| stage > Stage::ApiServer));
+    let open = restoring.or_else(|| broken(found, is_of_components));
     let problem = open.or_else(|| stopped(observed, found)).or_else(|| found.silent.clone());
-    let well = "every component works, and its APIs and webhooks answer";
     let spec = &observed.object.spec;
+    let well = match hidden_by(observed.object) {
+        None => "every component works, and its APIs and webhooks answer".to_owned(),
+        Some(flag) => format!(
+            "every component works, and its APIs and webhooks answer; that it propagates is not probed, since spec.controllerManager.extraArgs.{flag} leaves out what it is probed by"
+        ),
+    };
     if problem.is_none() && spec.descheduler.is_some() && spec.estimator.is_none() {
         let message = format!(
             "{well}; karmada-descheduler moves nothing, since no estimator tells it which replicas cannot run: set spec.estimator: {{}}, or take spec.descheduler out"

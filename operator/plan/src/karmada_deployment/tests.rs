@@ -9,6 +9,7 @@ mod faults;
 mod fields;
 mod lost_volumes;
 mod members;
+mod probe;
 mod refusals;
 mod reports;
 pub(super) mod restore;

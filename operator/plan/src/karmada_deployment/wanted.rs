@@ -18,12 +18,13 @@ use super::material::{Material, sources};
 use super::names::{MEMBERS_NAMESPACE, PLANE_NAMESPACE};
 use super::observed::HostFacts;
 use super::place::{Hold, Stage, Wanted};
+use super::probe;
 use super::release::Release;
 use super::restore::data;
 use super::restoring::{Restoring, is_later, restoring};
 use super::upgrade::{Due, Upgrade, find};
 use crate::cluster_addon::documents::Document;
-use namespaces::namespace;
+pub(super) use namespaces::namespace;
 
 /// All objects that are wanted. While keys or certificates are missing: those that need none, without which it is not
 /// known what certificates are for. During an upgrade each is as the step wants it that is under way.
@@ -79,6 +80,9 @@ pub fn wanted(
     }
     let (asked, hold) = upgrade.as_ref().map_or((vec![release], Hold::Free), |upgrade| upgrade.webhooks(release));
     wanted.extend(webhooks::configurations(object, &authority, &asked).into_iter().map(|one| one.held(hold)));
+    if probe::is_probed(object, facts) {
+        wanted.extend(probe::wanted(object));
+    }
     wanted.sort_by_key(|one| one.stage);
     wanted
 }

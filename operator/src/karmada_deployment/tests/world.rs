@@ -30,6 +30,9 @@ use crate::remote::Key;
 pub const KEY: &str = "karmadadeployments/fleet/k1";
 const GROUP: &str = "apiVersion: clusterwright.dev/v1alpha1";
 pub const UID: &str = "karmadadeployments-fleet-k1-1";
+/// The template of a plane's probe, and what Karmada makes of it.
+pub const TEMPLATE: &str = "configmaps/clusterwright-probe/clusterwright-probe";
+pub const BINDING: &str = "resourcebindings/clusterwright-probe/clusterwright-probe-configmap";
 /// More than a plane takes to be made.
 pub const MANY: usize = 60;
 
@@ -79,6 +82,8 @@ pub struct World {
     pub members: BTreeMap<String, FakeApi>,
     /// Whether the agents of Pull members reach the plane.
     pub agents_come: bool,
+    /// Whether karmada-controller-manager makes ResourceBindings.
+    pub makes_bindings: bool,
 }
 
 impl World {
@@ -93,7 +98,7 @@ impl World {
             &format!("{{{GROUP}, kind: KarmadaDeployment, metadata: {{name: k1, namespace: fleet}}, spec: {spec}}}"),
         );
         let plane = FakeApi::default();
-        let world = Self { api, plane, host: None, members: BTreeMap::new(), agents_come: true };
+        let world = Self { api, plane, host: None, members: BTreeMap::new(), agents_come: true, makes_bindings: true };
         name_cluster(&world.api, "metadata");
         name_cluster(&world.plane, "plane");
         world
@@ -164,6 +169,7 @@ impl World {
             host: self.host.as_ref().map(FakeApi::copy),
             members: self.members.iter().map(|(name, member)| (name.clone(), member.copy())).collect(),
             agents_come: self.agents_come,
+            makes_bindings: self.makes_bindings,
         }
     }
 
@@ -241,6 +247,7 @@ impl World {
     /// What others do until the next pass.
     pub fn time(&self) {
         self.workloads_run();
+        self.bind();
         self.members_run();
         machines::work(self);
     }
@@ -284,6 +291,18 @@ impl World {
                 let now = jiff::Timestamp::now();
                 self.plane.put("leases", &format!("{{apiVersion: coordination.k8s.io/v1, kind: Lease, metadata: {{name: {name}, namespace: {namespace}}}, spec: {{renewTime: '{now:.6}'}}}}"));
             }
+        }
+    }
+
+    /// What karmada-controller-manager makes of the probe's template.
+    fn bind(&self) {
+        let Some(template) = self.plane.get(TEMPLATE).filter(|_| self.makes_bindings) else { return };
+        let of = &template["metadata"];
+        let spec = json!({"resource": {"uid": of["uid"], "resourceVersion": of["resourceVersion"]}});
+        match self.plane.get(BINDING) {
+            None => self.plane.put("resourcebindings", &format!("{{apiVersion: work.karmada.io/v1alpha2, kind: ResourceBinding, metadata: {{name: clusterwright-probe-configmap, namespace: clusterwright-probe}}, spec: {spec}}}")),
+            Some(binding) if binding["spec"] == spec => {}
+            Some(_) => self.plane.edit(BINDING, |binding| binding["spec"] = spec),
         }
     }
 

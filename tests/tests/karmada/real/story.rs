@@ -12,7 +12,7 @@ use kube::core::GroupVersionKind;
 use kube::{Client, ResourceExt};
 use serde_json::json;
 
-use super::World;
+use super::{World, probe};
 use crate::NAMESPACE;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -28,6 +28,9 @@ async fn a_plane_of_karmadas_own_programs_is_made_repaired_and_removed() -> Resu
     maps.create(&PostParams::default(), &settings()?).await?;
     bindings_are_converted(&plane).await?;
     leaders_renew_their_leases(&plane).await?;
+    probe::is_answered(&world, &plane).await?;
+    probe::a_binding_that_is_refused_is_said(&world, &plane).await?;
+    probe::a_stopped_controller_manager_is_said(&world).await?;
     a_renewed_leaf_is_taken_over(&world).await?;
     what_is_switched_off_goes(&world, &plane).await?;
     deletion_leaves_nothing(&world).await

@@ -1,60 +1,46 @@
 //! What is said of a member's estimator, and how one that is wanted no more is removed.
 
 mod in_member;
+mod in_pods;
 mod on_machines;
 
 use crds::Reason;
-use serde_json::Value;
 
-use super::super::component::Component;
-use super::super::estimators::are_asked;
-use super::super::pod::first_trouble;
-use super::super::removal::KINDS_OF_HOST;
-use super::action::{Act, Place};
-use super::cleaning::{Cleaning, by_kind};
-use super::cluster::deletion;
+use super::action::Act;
+use super::cleaning::Cleaning;
 use super::context::Context;
-use super::estimator::{has_legal_name, is_wanted, is_wished, name, on_host};
-use super::estimators::workload;
-use super::leaf::Leaf;
-use super::observed::{EstimatorDue, is_of};
-use super::wanted::leaf_wanted;
+use super::estimator::{has_legal_name, is_wanted, is_wished, name};
 use crate::addon::Problem;
-use crate::cluster_addon::State;
-use crate::cluster_addon::health::{Health, health};
-use crate::message::quote;
-use in_member::{in_the_member, progressing};
+
+/// How estimators are looked after where a plane has them.
+struct Mode {
+    /// What is said of one and done for it; what keeps its objects from being as they are wanted comes first.
+    look: fn(&Context<'_>, Option<Problem>) -> (Option<Problem>, Vec<Act>),
+    /// The same of one that is wanted no more.
+    removal: fn(&Context<'_>) -> (Option<Problem>, Vec<Act>),
+    /// What is left of one outside its member.
+    outside: for<'a> fn(&Context<'a>) -> Cleaning<'a>,
+}
+
+const IN_PODS: Mode = Mode { look: in_pods::look, removal: in_pods::removal, outside: in_pods::outside };
+const ON_MACHINES: Mode =
+    Mode { look: on_machines::look, removal: on_machines::removal, outside: on_machines::outside };
+
+/// How they are looked after in this plane.
+fn mode(context: &Context<'_>) -> Mode {
+    if context.observed.object.spec.binary.is_some() { ON_MACHINES } else { IN_PODS }
+}
 
 /// What is said of it and done for it; `differs`: what keeps its objects from being as they are wanted.
 pub(super) fn look(context: &Context<'_>, differs: Option<Problem>) -> (Option<Problem>, Vec<Act>) {
-    let (object, target) = (context.observed.object, context.target);
+    let (object, target, mode) = (context.observed.object, context.target, mode(context));
     if is_wished(object, target) && !has_legal_name(object, target) {
         return (Some(name_too_long(context)), Vec::new());
     }
-    let is_on_machines = object.spec.binary.is_some();
     match is_wanted(object, target) {
-        false if is_on_machines => return on_machines::removal(context),
-        false => return removal(context),
-        true if is_on_machines => return on_machines::look(context, differs),
-        true => {}
+        true => (mode.look)(context, differs),
+        false => (mode.removal)(context),
     }
-    let Some(member) = context.member else { return (None, Vec::new()) };
-    let has_token = context.seen.is_some_and(|seen| seen.facts.files.get("estimator").is_some());
-    let is_there = on_host(&context.observed.basis(), &target.name).next().is_some();
-    let acts = match (has_token || is_there) && member.certificates.estimator.is_due {
-        true => vec![Act::IssueCertificate(Leaf::Estimator, leaf_wanted(object, Leaf::Estimator, &target.name))],
-        false => Vec::new(),
-    };
-    (differs.or_else(|| unwell(context)), acts.into_iter().chain(spare_budget(context)).collect())
-}
-
-/// One Pod needs no budget.
-fn spare_budget(context: &Context<'_>) -> Option<Act> {
-    let object = context.observed.object;
-    let is_one = Component::Estimator.replicas(&object.spec) == Some(1);
-    let basis = context.observed.basis();
-    let budget = on_host(&basis, &context.target.name).find(|live| live["kind"] == "PodDisruptionBudget");
-    deletion(Place::Host, budget.filter(|_| is_one)?)
 }
 
 fn name_too_long(context: &Context<'_>) -> Problem {
@@ -68,60 +54,7 @@ fn name_too_long(context: &Context<'_>) -> Problem {
     Problem { reason: Reason::EstimatorNameTooLong, message }
 }
 
-/// Why it does not work; none: it does, or nobody can say.
-fn unwell(context: &Context<'_>) -> Option<Problem> {
-    let (host, member) = (context.observed.host?, context.member?);
-    if *context.observed.seen.estimators == EstimatorDue::Later {
-        return Some(progressing("its estimator waits for its step of the plane's upgrade"));
-    }
-    let Some(State::There { live, .. }) = workload(member) else {
-        return Some(progressing("its estimator is being made"));
-    };
-    let (why, has_failed) = match health(live) {
-        Health::Healthy => return None,
-        Health::Progressing(why) => (why, false),
-        Health::Failed(why) => (why, true),
-    };
-    let is_pod = |pod: &&Value| {
-        pod["metadata"]["labels"]["app.kubernetes.io/name"] == Component::Estimator.name()
-            && is_of(pod, &member.target.name)
-    };
-    let pod = first_trouble(host.pods.iter().filter(is_pod));
-    let reason = match has_failed || pod.is_some() {
-        true => Reason::EstimatorNotReady,
-        false => Reason::EstimatorProgressing,
-    };
-    let pod = pod.map(|pod| format!(": {pod}")).unwrap_or_default();
-    Some(Problem { reason, message: quote(format!("its estimator: {why}{pod}")) })
-}
-
-/// Removes one that is wanted no more: nobody may be left who asks it; then what it is on the host, and in the member.
-fn removal(context: &Context<'_>) -> (Option<Problem>, Vec<Act>) {
-    let object = context.observed.object;
-    let host = on_the_host(context);
-    if !host.left.is_empty() {
-        let is_asked = context.observed.host.is_some_and(|host| are_asked(object, &host.listed));
-        if object.spec.estimator.is_none() && is_asked {
-            let message = "its estimator is removed once karmada-scheduler and karmada-descheduler ask it no more";
-            return (Some(progressing(message)), Vec::new());
-        }
-        return (Some(progressing("removing its estimator")), host.acts);
-    }
-    let account = in_the_member(context);
-    (None, account.acts)
-}
-
-/// What is left on the host (of a plane on machines: in the plane, and beside it), and its certificate, which goes
-/// before the last of that.
+/// What is left outside its member, and its certificate, which goes before the last of that.
 pub(super) fn on_the_host<'a>(context: &Context<'a>) -> Cleaning<'a> {
-    if context.observed.object.spec.binary.is_some() {
-        return on_machines::outside(context);
-    }
-    let left = on_host(&context.observed.basis(), &context.target.name).collect();
-    let mut cleaning = by_kind(Place::Host, left, &KINDS_OF_HOST);
-    let has_certificate = context.member.is_some_and(|member| member.certificates.estimator.files.is_some());
-    if has_certificate {
-        cleaning.acts.insert(0, Act::DeleteCertificate(Leaf::Estimator));
-    }
-    cleaning
+    (mode(context).outside)(context)
 }

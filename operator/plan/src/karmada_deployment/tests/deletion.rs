@@ -78,7 +78,22 @@ fn a_detached_plane_stays_as_it_is() {
     let mut world = deleted("");
     world.object.spec.deletion_policy = KarmadaDeletionPolicy::Detach;
     assert_eq!(end(&mut world).0, "PlaneDetached");
-    assert!(world.log.is_empty() && world.object.metadata.finalizers.is_none());
+    assert_eq!(world.log, ["delete Namespace clusterwright-probe"], "nobody looks at it any more");
+    assert!(world.object.metadata.finalizers.is_none());
+}
+
+#[test]
+fn a_detached_plane_that_does_not_answer_or_is_given_up_keeps_what_it_was_probed_by() {
+    for is_given_up in [true, false] {
+        let mut world = deleted("");
+        world.object.spec.deletion_policy = KarmadaDeletionPolicy::Detach;
+        match is_given_up {
+            true => annotate(&mut world, "force-remove", "2"),
+            false => world.kubeconfig = None,
+        }
+        assert_eq!(end(&mut world).0, "PlaneDetached");
+        assert!(world.log.is_empty() && world.object.metadata.finalizers.is_none(), "{:?}", world.log);
+    }
 }
 
 #[test]

@@ -17,8 +17,9 @@ use super::super::members::tests::world::Sight;
 use super::super::place::{Hold, object_of};
 use super::super::{
     Action, Contact, DEFINITIONS, Files, Forbidden, GivenEstimator, HostFacts, HostSeen, LeafWanted, MachinesSeen,
-    Material, Observed, Place, PlaneSeen, Planned, Propagated, RestoreMaterial, RestoreSeen, Wanted, is_upgrading,
-    leaves, names, plan, removal, running_versions, seats, wanted,
+    Material, Observed, Place, PlaneSeen, Planned, ProbeSeen, Propagated, RestoreMaterial, RestoreSeen, Wanted,
+    is_left_without_probe, is_probed, is_upgrading, leaves, names, plan, probe_binding, probe_template, removal,
+    running_versions, seats, wanted,
 };
 use crate::addon::Problem;
 use crate::cluster_addon::documents::{Document, parse};
@@ -100,6 +101,8 @@ pub struct World {
     pub pods: Vec<Value>,
     pub refused: BTreeMap<Key, String>,
     pub policy_refused: Option<String>,
+    /// Whether karmada-controller-manager makes ResourceBindings while it runs.
+    pub makes_bindings: bool,
     /// What the plane propagates.
     pub propagated: Propagated,
     /// When the first certificate ends.
@@ -149,6 +152,7 @@ impl World {
             pods: Vec::new(),
             refused: BTreeMap::new(),
             policy_refused: None,
+            makes_bindings: true,
             propagated: Propagated { works: 10, ..Propagated::default() },
             first_end: None,
             backups: Vec::new(),
@@ -320,6 +324,11 @@ impl World {
                 leaders: Vec::new(),
                 policy_refused: self.policy_refused.clone(),
                 propagated: is_upgrading(&self.object, &self.facts()).then(|| self.propagated.clone()),
+                probe: is_probed(&self.object, &self.facts()).then(|| self.probe()),
+                left: self
+                    .find(Place::Plane, "Namespace", names::PROBE)
+                    .cloned()
+                    .filter(|_| is_left_without_probe(&self.object)),
             }),
         };
         with(&Observed {
@@ -344,6 +353,34 @@ impl World {
             members: self.members.seen(),
             machines,
         })
+    }
+
+    fn probe(&self) -> ProbeSeen {
+        let find = |kind: &str, name: &str| self.find(Place::Plane, kind, name).cloned();
+        let (template, binding) = (probe_template(), probe_binding());
+        let key = (template.kind.clone(), names::PROBE.to_owned(), template.name.clone());
+        ProbeSeen {
+            template: find(&template.kind, &template.name),
+            binding: find(&binding.kind, &binding.name),
+            refused: self.refused.get(&key).cloned(),
+        }
+    }
+
+    /// What karmada-controller-manager makes of the probe's template.
+    fn bind(&mut self) {
+        let runs = match self.object.spec.binary.is_some() {
+            true => self.fleet.serves("controller-manager"),
+            false => self
+                .find(Place::Host, "Deployment", "k1-controller-manager")
+                .is_some_and(|live| live["status"]["readyReplicas"].as_i64() > Some(0)),
+        };
+        let Some(template) = self.probe().template.filter(|_| runs && self.makes_bindings) else { return };
+        let policy = self.find(Place::Plane, "PropagationPolicy", names::PROBE);
+        assert!(policy.is_some(), "whoever has a policy of all ConfigMaps would propagate it");
+        let (of, name) = (&template["metadata"], probe_binding().name);
+        let resource = json!({ "uid": of["uid"], "resourceVersion": of["resourceVersion"] });
+        let key = (probe_binding().kind, names::PROBE.to_owned(), name);
+        self.plane.insert(key, json!({ "kind": probe_binding().kind, "spec": { "resource": resource } }));
     }
 
     pub fn apply(&mut self, action: &Action) {
@@ -404,6 +441,14 @@ impl World {
             Action::Member(action) => panic!("there is no member {}", action.member),
             Action::Machines(act) => self.log.extend(self.fleet.play(act)),
             Action::Apply { place, manifest, .. } => self.write(*place, &manifest.0),
+            // It is never the same, and nobody compares it.
+            Action::Probe(manifest) => {
+                self.made += 1;
+                let (key, mut live) = (Self::key(&manifest.0), manifest.0.clone());
+                live["metadata"]["uid"] = json!("uid-of-template");
+                live["metadata"]["resourceVersion"] = json!(self.made.to_string());
+                self.plane.insert(key, live);
+            }
             Action::Delete { place, deletion } => {
                 let object = &deletion.object;
                 self.log.push(format!("delete {} {}", object.kind, object.name));
@@ -414,6 +459,7 @@ impl World {
                 let at = if *place == Place::Host { &mut self.host } else { &mut self.plane };
                 assert_eq!(at.get(&key).map(|live| live["metadata"]["uid"].clone()), Some(json!(deletion.uid)));
                 at.remove(&key);
+                at.retain(|one, _| object.kind != "Namespace" || one.1 != object.name);
                 self.applied.remove(&(*place, key));
             }
         }
@@ -470,6 +516,7 @@ impl World {
                 _ => {}
             }
         }
+        self.bind();
         if !self.stuck.contains("k1-etcd") {
             self.etcd.tick(&self.object, self.now, &mut self.host);
         }

@@ -5,6 +5,6 @@ use serde_json::{Value, json};
 
 use super::super::names::labels;
 
-pub(super) fn namespace(object: &KarmadaDeployment, name: &str) -> Value {
+pub(in super::super) fn namespace(object: &KarmadaDeployment, name: &str) -> Value {
     json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": name, "labels": labels(object) } })
 }
