@@ -111,6 +111,10 @@ pub struct KarmadaRestoredFrom {
     /// When a person approved that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approved_at: Option<Time>,
+    /// When it was settled that the plane goes on with the data of before, in place of that of the backup: nothing had
+    /// acted by that. Absent: it was not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub undone_at: Option<Time>,
     /// When the plane worked with it. Absent: it does not yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub restored_at: Option<Time>,

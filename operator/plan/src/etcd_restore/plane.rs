@@ -68,6 +68,7 @@ fn actions(observed: &Observed<'_>, state: State<'_>) -> Vec<Action> {
         | State::Asks(..)
         | State::HandsOver(_)
         | State::Taken(_)
+        | State::Undone(_)
         | State::Restored(_)
         | State::GivenUp(..) => Vec::new(),
     }

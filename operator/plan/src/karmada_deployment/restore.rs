@@ -17,6 +17,7 @@ mod record;
 pub(super) mod revision;
 mod scene;
 mod stop;
+pub(crate) mod undo;
 
 pub(super) use begin::begins;
 pub(super) use go_on::{Outcome, go_on};

@@ -45,12 +45,12 @@ fn said(world: &World) -> String {
     restore(world).status.and_then(|status| status.message).unwrap_or_default()
 }
 
-/// A person runs the command of the EtcdRestore, if it has one of its own; whether there was.
-fn approve_stop(world: &World) -> bool {
+/// A person runs the command of the EtcdRestore that is in this phase; whether there was one.
+fn approve_in(world: &World, awaited: RestorePhase) -> bool {
     let message = said(world);
-    let is_own = message.contains("etcdrestores.clusterwright.dev back");
-    let Some((_, rest)) = message.split_once("clusterwright.dev/approve=").filter(|_| is_own) else { return false };
-    let value = rest.split(' ').next().unwrap().to_owned();
+    let is_asked = phase(world) == Some(awaited);
+    let Some((_, rest)) = message.split_once("clusterwright.dev/approve=").filter(|_| is_asked) else { return false };
+    let value = rest.split([' ', ';']).next().unwrap().to_owned();
     world.api.edit(RESTORE, |object| object["metadata"]["annotations"] = json!({ (annotation::APPROVE): value }));
     true
 }
@@ -82,7 +82,7 @@ async fn a_plane_is_set_back_once_that_is_approved_and_acts_once_what_becomes_of
     assert_eq!(world.api.get(WORKLOAD).unwrap()["metadata"]["uid"], old["metadata"]["uid"]);
 
     world.agents_come = false;
-    assert!(approve_stop(&world), "{}", said(&world));
+    assert!(approve_in(&world, RestorePhase::AwaitingApproval), "{}", said(&world));
     settle(&world).await;
     assert_eq!(step(&world.object()), Some(KarmadaRestoreStep::Compare), "{}", world.message());
     assert_eq!(phase(&world), Some(RestorePhase::Restoring), "{}", said(&world));
@@ -123,6 +123,29 @@ async fn a_plane_is_set_back_once_that_is_approved_and_acts_once_what_becomes_of
 }
 
 #[tokio::test]
+async fn a_plane_goes_back_to_the_volumes_of_before_where_somebody_approves_that_instead() {
+    let world = asked().await;
+    let (before, writes) = (identities(&world), member_writes(&world));
+    settle(&world).await;
+    assert!(approve_in(&world, RestorePhase::AwaitingApproval), "{}", said(&world));
+    settle(&world).await;
+    assert_eq!(step(&world.object()), Some(KarmadaRestoreStep::Compare), "{}", world.message());
+    assert!(
+        said(&world).contains("clusterwright.dev/approve=restore.") && said(&world).contains("undo."),
+        "{}",
+        said(&world)
+    );
+    assert!(approve_in(&world, RestorePhase::Restoring));
+    settle(&world).await;
+    assert_eq!(phase(&world), Some(RestorePhase::Undone), "{}", said(&world));
+    assert!(world.object().is_true("Ready") && acts(&world), "{}", world.message());
+    let workload = world.api.get(WORKLOAD).unwrap();
+    assert_eq!(workload["spec"]["volumeClaimTemplates"][0]["metadata"]["name"], "data");
+    assert_eq!((member_writes(&world), identities(&world)), (writes, before));
+    assert!(!world.api.names().iter().any(|name| name.contains("fetched-keys") || name.starts_with("jobs/")));
+}
+
+#[tokio::test]
 async fn wherever_an_operator_is_cut_off_the_plane_is_set_back_once_and_acts_by_nothing_unapproved() {
     let begun = asked().await;
     let before = identities(&begun);
@@ -130,7 +153,7 @@ async fn wherever_an_operator_is_cut_off_the_plane_is_set_back_once_and_acts_by_
         for _ in 0..3 {
             settle(world).await;
             assert!(!acts(world) || step(&world.object()) != Some(KarmadaRestoreStep::Compare));
-            approve_stop(world);
+            approve_in(world, RestorePhase::AwaitingApproval);
             approve(world);
         }
     };

@@ -3,7 +3,7 @@
 use crds::commands::{self, Target};
 use crds::karmada_deployment::KarmadaRestoredFrom;
 use crds::names::annotation;
-use crds::{KarmadaDeployment, ObjectExt};
+use crds::{EtcdRestore, KarmadaDeployment, ObjectExt};
 
 use super::super::observed::Observed;
 use super::super::safety::announced;
@@ -14,6 +14,23 @@ use crate::size::size;
 
 fn value(observed: &Observed<'_>, plane: &KarmadaDeployment, record: &KarmadaRestoredFrom) -> String {
     approval::value(What::Restore, &observed.restore.metadata, &[plane.uid(), &record.location, &record.sha256])
+}
+
+/// The approval to go back, of this very restore.
+fn value_of_undo(restore: &EtcdRestore, plane: &KarmadaDeployment, record: &KarmadaRestoredFrom) -> String {
+    let acts: Vec<&str> = [plane.uid()].into_iter().chain(record.former_claims.iter().map(String::as_str)).collect();
+    approval::value(What::Undo, &restore.metadata, &acts)
+}
+
+/// Whether a person has given that.
+pub(super) fn undo_is_given(restore: &EtcdRestore, plane: &KarmadaDeployment, record: &KarmadaRestoredFrom) -> bool {
+    approval::is_given(&restore.metadata, &value_of_undo(restore, plane, record))
+}
+
+/// What to type to go back.
+pub(super) fn ask_to_undo(restore: &EtcdRestore, plane: &KarmadaDeployment, record: &KarmadaRestoredFrom) -> String {
+    let value = approval::to_write(&restore.metadata, &value_of_undo(restore, plane, record));
+    commands::annotate(Target::EtcdRestore, &restore.metadata, annotation::APPROVE, value)
 }
 
 /// Whether a person has given it.

@@ -21,6 +21,8 @@ pub(super) enum State<'a> {
     HandsOver(Box<KarmadaRestoredFrom>),
     /// The plane is at it.
     Taken(Taken),
+    /// The plane has the data of before.
+    Undone(&'a KarmadaRestoredFrom),
     /// The plane has the backup's data.
     Restored(&'a KarmadaRestoredFrom),
     /// Nothing of the plane was touched, and nothing will be; or the plane is gone.
@@ -30,6 +32,6 @@ pub(super) enum State<'a> {
 impl State<'_> {
     /// Whether nothing more comes of it.
     pub fn is_end(&self) -> bool {
-        matches!(self, Self::Restored(_) | Self::GivenUp(..))
+        matches!(self, Self::Undone(_) | Self::Restored(_) | Self::GivenUp(..))
     }
 }

@@ -62,8 +62,22 @@ fn said(observed: &Observed<'_>, state: &State<'_>) -> (RestorePhase, String, St
         }
         State::Taken(taken) => said(taken.phase, taken.reason, &taken.message),
         State::Restored(record) => said(RestorePhase::Succeeded, Reason::Restored, &restored(observed, record)),
+        State::Undone(record) => said(RestorePhase::Undone, Reason::RestoreUndone, &undone(observed, record)),
         State::GivenUp(reason, message) => (RestorePhase::Failed, reason.clone(), message.clone()),
     }
+}
+
+/// What the plane has again, and what is left of the backup.
+fn undone(observed: &Observed<'_>, record: &KarmadaRestoredFrom) -> String {
+    let plane = observed.restore.spec.subject();
+    let unused = observed.restore.status.as_ref().and_then(|status| status.plane_backup.as_ref()?.claims.clone());
+    let left = unused.map(|claims| {
+        format!(
+            ": PersistentVolumeClaims {claims}-* of the host have what was made of backup {}: delete them",
+            record.backup
+        )
+    });
+    format!("{plane} starts with the data that it had before{}", left.unwrap_or_default())
 }
 
 /// What the plane has now, and what is left to be done by a person.

@@ -5,7 +5,9 @@ use crds::karmada_deployment::KarmadaRestoreStep as Step;
 use crds::names::condition;
 use crds::{Conditions, EtcdRestore, KarmadaDeployment, ObjectExt, Reason};
 
+use super::approval::{ask_to_undo, undo_is_given};
 use super::state::State;
+use crate::karmada_deployment::restore::undo::is_possible;
 use crate::message::cut;
 
 /// What it says.
@@ -34,6 +36,7 @@ pub(super) fn state<'a>(restore: &EtcdRestore, plane: &'a KarmadaDeployment) -> 
         };
     };
     let phase = match record.step {
+        None if record.undone_at.is_some() => return State::Undone(record),
         None => return State::Restored(record),
         Some(Step::Stop | Step::Data | Step::Serve | Step::Compare) => RestorePhase::Restoring,
         Some(Step::Release | Step::Collect) => RestorePhase::Restarting,
@@ -46,5 +49,15 @@ pub(super) fn state<'a>(restore: &EtcdRestore, plane: &'a KarmadaDeployment) -> 
         false if asks && record.step == Some(Step::Compare) => Reason::WaitingForApproval,
         false => Reason::Restoring,
     };
-    taken(phase, reason, cut(format!("KarmadaDeployment {name}: {said}")))
+    let said = format!("KarmadaDeployment {name}: {said}");
+    if !is_possible(record) {
+        return taken(phase, reason, cut(said));
+    }
+    match undo_is_given(restore, plane, record) {
+        true => taken(RestorePhase::Undoing, Reason::UndoingRestore, cut(said)),
+        false => {
+            let command = ask_to_undo(restore, plane, record);
+            taken(phase, reason, cut(format!("to go back to the data of before: {command}; {said}")))
+        }
+    }
 }

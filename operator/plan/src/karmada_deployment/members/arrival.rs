@@ -76,7 +76,8 @@ fn has_come(record: &KarmadaRestoredFrom, known: &KarmadaMemberStatus) -> bool {
     let is_since = |approved: &Time| {
         joined_at >= approved || (known.phase == KarmadaMemberPhase::Joined && known.since >= *approved)
     };
-    record.restore_ref.is_none() || record.approved_at.as_ref().is_some_and(is_since)
+    let stays = record.restore_ref.is_none() || record.undone_at.is_some();
+    stays || record.approved_at.as_ref().is_some_and(is_since)
 }
 
 /// What its agent renews, by the member's name.

@@ -15,6 +15,7 @@ use super::mounted::not_mounted;
 use super::record::{differences, settled};
 use super::scene::Scene;
 use super::stop::stop;
+use super::undo::{is_turned, turned};
 use super::{approval, gate, on_machines};
 use crate::addon::Problem;
 use crate::key_progress::{KeyProgress, key_progress};
@@ -72,6 +73,12 @@ pub(in super::super) fn go_on(scene: &Scene<'_>, restoring: &Restoring<'_>) -> O
         // Of machines nothing else is to be said before they have their data.
         return if scene.machines.is_some() && step == Step::Data { paused.before() } else { paused };
     }
+    if let Some(turned) = turned(observed.object, record, observed.restores) {
+        return Outcome::moved(turned, "going back to the data of before").before();
+    }
+    if is_turned(observed.object, record) {
+        return back(observed, record);
+    }
     let is_before_data = [Step::Stop, Step::Data].contains(&step);
     if is_before_data && has_its_data(observed, record) {
         // What makes data would make it anew beneath etcd.
@@ -109,6 +116,24 @@ pub(in super::super) fn go_on(scene: &Scene<'_>, restoring: &Restoring<'_>) -> O
                 Outcome { record: Some(record), has_moved: true, ..Outcome::default() }
             }
         },
+    }
+}
+
+/// The plane stops once more, unless etcd is still there as it was; then it starts as any plane does.
+fn back(observed: &Observed<'_>, record: &KarmadaRestoredFrom) -> Outcome {
+    match stop(observed).filter(|_| !has_its_data(observed, record)) {
+        Some((problem, actions)) => Outcome::waits(Some(record), titled(record, problem)).before().with(actions),
+        None => {
+            let undone_at = Some(Time(observed.now));
+            let record = KarmadaRestoredFrom { step: None, undone_at, members: Vec::new(), ..record.clone() };
+            Outcome {
+                record: Some(record),
+                has_moved: true,
+                is_before: true,
+                actions: left(observed),
+                ..Outcome::default()
+            }
+        }
     }
 }
 

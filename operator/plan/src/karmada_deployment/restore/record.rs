@@ -74,6 +74,7 @@ fn of_backup(
         step: Some(step),
         members: Vec::new(),
         approved_at: None,
+        undone_at: None,
         restored_at: None,
     })
 }

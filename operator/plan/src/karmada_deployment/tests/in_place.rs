@@ -1,6 +1,7 @@
 //! Promises about a plane that an EtcdRestore sets back in its place: it stops in an order, its former volumes stay, and
 //! nothing acts before a person has approved what becomes of members.
 
+use crds::etcd_restore::RestorePhase;
 use crds::karmada_deployment::{KarmadaRestoreStep as Step, KarmadaRestoredFrom};
 use crds::names::label;
 use crds::references::LocalRef;
@@ -215,6 +216,7 @@ fn one_whose_data_is_lost_on_the_way_fetches_the_key_again_and_says_who_is_to_na
     gone.restores = vec![handed(&gone, "anew")];
     gone.settle();
     assert_eq!(record(&gone).restore_ref, Some(LocalRef::new("anew")));
+    assert_eq!(record(&gone).former_claims, ["data-k1-etcd-0"], "what was there before the first of them");
     assert_eq!(record(&gone).step, Some(Step::Compare), "{:?}", gone.condition("Ready"));
 }
 
@@ -278,4 +280,38 @@ fn the_report_of_a_backup_of_another_plane_still_asks_for_that_one_to_be_stopped
     world.settle();
     let message = world.condition("Ready").2;
     assert!(message.contains("programs and agents of the former plane (UID uid-0) must be stopped"), "{message}");
+}
+
+#[test]
+fn one_that_goes_back_has_the_volumes_of_before_again_wherever_it_was() {
+    for turns in [1, 2, 3, 4, 5, 6, 8, 12, 20, 40, 80] {
+        let mut world = set_back(ALL);
+        show_members(&mut world);
+        for _ in 0..turns {
+            world.turn();
+        }
+        world.restores[0].status.as_mut().unwrap().phase = Some(RestorePhase::Undoing);
+        world.settle();
+        assert!(world.is_ready(), "{turns}: {:?}", world.condition("Ready"));
+        let done = record(&world);
+        assert!(done.step.is_none() && done.undone_at.is_some() && done.restored_at.is_none(), "{turns}: {done:?}");
+        let template = &world.find(Place::Host, "StatefulSet", "k1-etcd").unwrap()["spec"]["volumeClaimTemplates"][0];
+        assert_eq!(template["metadata"]["name"], "data", "{turns}");
+        let is_left = |key: &Key| key.0 == "Job" || key.2.contains("etcd-restore");
+        assert!(!world.host.keys().any(is_left), "{turns}: {:?}", world.host.keys());
+        assert_eq!(world.restore.keys.keys, KeysSeen::Absent, "{turns}");
+    }
+}
+
+#[test]
+fn there_is_no_way_back_once_what_becomes_of_members_was_approved() {
+    let mut world = asking(ALL);
+    approve(&mut world);
+    while record(&world).step.is_some_and(|step| step < Step::Release) {
+        world.turn();
+    }
+    world.restores[0].status.as_mut().unwrap().phase = Some(RestorePhase::Undoing);
+    world.settle();
+    assert!(record(&world).undone_at.is_none() && record(&world).restored_at.is_some());
+    assert!(world.is_ready(), "{:?}", world.condition("Ready"));
 }
