@@ -1,4 +1,4 @@
-//! EtcdRestore: a cluster's etcd is set back to a backup, in place.
+//! EtcdRestore: the etcd of a cluster, or of a Karmada control plane, is set back to a backup, in place.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use kube::{CustomResource, KubeSchema};
@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::KubernetesVersion;
 use crate::etcd_backup::{BackupEncryption, EtcdBackup};
+use crate::karmada_deployment::KarmadaRestoredFrom;
 use crate::playbook_run::RunPhase;
 use crate::references::LocalRef;
 
@@ -25,8 +26,9 @@ pub const IDENTITY_KEY: &str = "identity";
     namespaced,
     status = "EtcdRestoreStatus",
     derive = "PartialEq",
-    doc = "Sets the etcd of a cluster back to a backup, on the machines that it has. Nothing of the cluster changes before it is approved.",
+    doc = "Sets the etcd of a cluster back to a backup, on the machines that it has, or that of a Karmada control plane, in its Pods. Nothing changes before it is approved.",
     printcolumn(name = "Cluster", type_ = "string", json_path = ".spec.clusterName"),
+    printcolumn(name = "Plane", type_ = "string", json_path = ".spec.karmadaDeploymentRef.name", priority = "1"),
     printcolumn(name = "Backup", type_ = "string", json_path = ".status.staged.backup"),
     printcolumn(name = "Taken", type_ = "date", json_path = ".status.staged.takenAt"),
     printcolumn(name = "Phase", type_ = "string", json_path = ".status.phase"),
@@ -38,30 +40,54 @@ pub const IDENTITY_KEY: &str = "identity";
 )]
 #[serde(rename_all = "camelCase")]
 #[x_kube(validation = Rule::new("self == oldSelf").message("Forbidden: an EtcdRestore is immutable; make a new one"))]
+#[x_kube(validation = Rule::new("has(self.clusterName) != has(self.karmadaDeploymentRef)")
+    .message("exactly one of clusterName and karmadaDeploymentRef is required"))]
 pub struct EtcdRestoreSpec {
     /// The ClusterDeployment whose etcd is restored.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 32), regex(pattern = r"^[a-z]([-a-z0-9]*[a-z0-9])?$"))]
-    pub cluster_name: String,
+    pub cluster_name: Option<String>,
+    /// The KarmadaDeployment whose etcd is restored: of `mode: Containers`, with an etcd of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub karmada_deployment_ref: Option<LocalRef>,
     /// The backup that it is set back to.
     pub source: RestoreSource,
     /// The Secret with the age identity that decrypts the backup: key `identity`, as `age-keygen` writes it. Delete it
-    /// once the restore has ended: whoever reads it can read every Secret of the cluster.
+    /// once the restore has ended: whoever reads it can read every Secret of the cluster, or of the plane.
     pub identity_ref: LocalRef,
-    /// The backup of what is there that is taken once the restore is approved, before the control plane is stopped: an
+    /// The backup of what is there that is taken once the restore is approved, before anything is stopped: an
     /// EtcdBackup named `<name>-before` (a longer name is shortened), which nothing deletes. If it cannot be taken, the
     /// restore goes on, and says so. Default: to the storage of the EtcdBackup of `source.backupRef`, for its
     /// recipients; with `source.stored`, none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub safety_backup: Option<SafetyBackup>,
     /// How long the data that was there before stays on the machines after the restore, in seconds, 0 to 31536000.
-    /// Default 604800. Deleting the EtcdRestore removes it, too.
+    /// Default 604800. Deleting the EtcdRestore removes it, too. Of a plane nothing removes it: see
+    /// `formerClaims` of its `status.restoredFrom`.
     #[serde(default = "default_keep")]
     #[schemars(range(min = 0, max = 31_536_000))]
     pub keep_old_data_seconds: i32,
-    /// Deadline of each of its runs in seconds, 600 to 86400. Default 3600.
+    /// Deadline of each of its runs in seconds, 600 to 86400. Default 3600. A plane has none; there it is that of the
+    /// backup of what is there.
     #[serde(default = "default_timeout")]
     #[schemars(range(min = 600, max = 86400))]
     pub timeout_seconds: i32,
+}
+
+impl EtcdRestoreSpec {
+    /// What is restored, as messages call it: `cluster paris`, `KarmadaDeployment k1`.
+    pub fn subject(&self) -> String {
+        match (&self.cluster_name, &self.karmada_deployment_ref) {
+            (Some(name), _) => format!("cluster {name}"),
+            (None, Some(plane)) => format!("KarmadaDeployment {}", plane.name),
+            (None, None) => "nothing".to_owned(),
+        }
+    }
+
+    /// Whether it is of the KarmadaDeployment of this name.
+    pub fn is_for_plane(&self, name: &str) -> bool {
+        self.karmada_deployment_ref.as_ref().is_some_and(|plane| plane.name == name)
+    }
 }
 
 /// Where the backup of what is there goes, or that none is taken.
@@ -127,15 +153,18 @@ fn default_timeout() -> i32 {
 pub enum RestorePhase {
     /// It waits to begin.
     Pending,
-    /// The backup is checked, and brought to the machines beside the data that is there. The cluster works on.
+    /// The backup is checked, and brought to the machines beside the data that is there; of a plane its keys are
+    /// fetched. The cluster, or the plane, works on.
     Staging,
     /// All is checked and ready; it waits for approval.
     AwaitingApproval,
-    /// It is approved, and what is there is backed up first. The cluster works on.
+    /// It is approved, and what is there is backed up first. The cluster, or the plane, works on.
     BackingUp,
-    /// The control plane is stopped, and etcd's data replaced.
+    /// The control plane is stopped, and etcd's data replaced. A plane then serves administrators, and nothing acts,
+    /// until what becomes of its members is approved, too.
     Restoring,
-    /// The API serves the backup's data; kubelets and runtimes are restarted, and the cluster is proved to work.
+    /// The API serves the backup's data; kubelets and runtimes are restarted, and the cluster is proved to work. Of a
+    /// plane: what acts is started.
     Restarting,
     /// The run that restores ended before the control plane was released. It goes on, or is undone, once that is
     /// approved.
@@ -217,10 +246,13 @@ pub struct EtcdRestoreStatus {
     /// What lies ready on the machines.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub staged: Option<StagedBackup>,
+    /// The backup as a plane takes it over, into its `status.restoredFrom`, once that is approved.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plane_backup: Option<KarmadaRestoredFrom>,
     /// The EtcdBackup of what was there before, if one could be taken.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub safety_backup: Option<LocalRef>,
-    /// When the control plane was stopped.
+    /// When the control plane was stopped. Of a plane: when the plane was to stop.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub began_at: Option<Time>,
     /// When it ended, well or not.

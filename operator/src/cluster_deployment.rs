@@ -54,7 +54,7 @@ pub fn spawn(ctx: &Arc<Context>, tasks: &mut JoinSet<()>) {
             Some(beside(&*run, run.spec.former()?.deployment()?))
         })
         .watches_shared_stream(cache.etcd_restores.changes(), |restore: Arc<EtcdRestore>| {
-            Some(beside(&*restore, &restore.spec.cluster_name))
+            Some(beside(&*restore, restore.spec.cluster_name.as_deref()?))
         })
         .watches_shared_stream(cache.etcd_backup_schedules.changes(), move |schedule: Arc<EtcdBackupSchedule>| {
             backup_news.clusters(&of_schedule.cache.etcd_backup_schedules, &schedule)

@@ -1,16 +1,20 @@
-//! EtcdRestore: observes a restore, its backup and its cluster, and makes the runs that carry it out.
+//! EtcdRestore: observes a restore, its backup and its cluster or plane, and makes the runs that carry it out; a plane
+//! carries it out itself.
 
 use std::sync::Arc;
 
 use crds::etcd_restore::RestorePhase;
 use crds::names::{condition, finalizer};
 use crds::{
-    BackupStorage, ClusterDeployment, Conditions, EtcdBackup, EtcdRestore, EtcdRestoreStatus, Machine, PlaybookRun,
+    BackupStorage, ClusterDeployment, Conditions, EtcdBackup, EtcdRestore, EtcdRestoreSpec, EtcdRestoreStatus,
+    KarmadaDeployment, Machine, PlaybookRun,
 };
 use jiff::Timestamp;
 use kube::ResourceExt;
 use kube::runtime::reflector::ObjectRef;
-use plan::etcd_restore::{Action, Observed, is_over, safety_name, safety_wanted, storage_of};
+use plan::etcd_restore::{Action, Observed, is_over, needs_keys, safety_name, safety_wanted, storage_of};
+use plan::karmada_deployment::restore::restored_from;
+use plan::key_transfer::RestoringSeen;
 use plan::transitions::transitions;
 use tokio::task::JoinSet;
 
@@ -18,8 +22,9 @@ use crate::cache::{Decisive, IndexKey, refs};
 use crate::context::Context;
 use crate::controller::{self, beside};
 use crate::error::Error;
+use crate::karmada_deployment::pki_owner;
 use crate::reconcile::{PlanOf, Reconcile, StatusOf, now};
-use crate::{execute, live};
+use crate::{execute, key_transfer, live};
 
 /// Starts the controller.
 pub fn spawn(ctx: &Arc<Context>, tasks: &mut JoinSet<()>) {
@@ -35,20 +40,28 @@ pub fn spawn(ctx: &Arc<Context>, tasks: &mut JoinSet<()>) {
     let waiting = |ctx: &Arc<Context>, namespace: &str| -> Vec<ObjectRef<EtcdRestore>> {
         controller::references(&ctx.cache.etcd_restores.list(namespace, |restore| !is_over(restore)))
     };
-    let (of_restore, of_storage, of_backup, of_machine, of_deployment, decisive) =
-        (ctx.clone(), ctx.clone(), ctx.clone(), ctx.clone(), ctx.clone(), Decisive::default());
+    let (of_restore, of_storage, of_backup, of_machine, of_deployment, of_plane, decisive) =
+        (ctx.clone(), ctx.clone(), ctx.clone(), ctx.clone(), ctx.clone(), ctx.clone(), Decisive::default());
     let controller = controller::new(ctx, &cache.etcd_restores)
         .watches_shared_stream(cache.runs.changes(), of_run)
         .watches_shared_stream(cache.etcd_restores.changes(), move |restore: Arc<EtcdRestore>| {
-            of_cluster(&of_restore, &restore.namespace().unwrap_or_default(), &restore.spec.cluster_name)
+            let (namespace, spec) = (restore.namespace().unwrap_or_default(), &restore.spec);
+            controller::references(&alike(&of_restore, &namespace, spec))
         })
         .watches_shared_stream(cache.backup_storages.changes(), move |storage: Arc<BackupStorage>| {
             waiting(&of_storage, &storage.namespace().unwrap_or_default())
         })
         .watches_shared_stream(cache.etcd_backups.changes(), move |backup: Arc<EtcdBackup>| {
-            let cluster = backup.spec.cluster_name.as_deref();
             let namespace = backup.namespace().unwrap_or_default();
-            cluster.map(|cluster| of_cluster(&of_backup, &namespace, cluster)).unwrap_or_default()
+            match (&backup.spec.cluster_name, &backup.spec.karmada_deployment_ref) {
+                (Some(cluster), _) => of_cluster(&of_backup, &namespace, cluster),
+                (None, Some(_)) => waiting(&of_backup, &namespace),
+                (None, None) => Vec::new(),
+            }
+        })
+        .watches_shared_stream(cache.karmada_deployments.changes(), move |plane: Arc<KarmadaDeployment>| {
+            let is_for = |restore: &EtcdRestore| restore.spec.is_for_plane(&plane.name_any());
+            controller::references(&of_plane.cache.etcd_restores.list(&plane.namespace().unwrap_or_default(), is_for))
         })
         .watches_shared_stream(cache.machines.changes(), move |machine: Arc<Machine>| {
             of_cluster(&of_machine, &machine.namespace().unwrap_or_default(), &machine.spec.cluster_name)
@@ -60,6 +73,23 @@ pub fn spawn(ctx: &Arc<Context>, tasks: &mut JoinSet<()>) {
             of_cluster(&of_deployment, &deployment.namespace().unwrap_or_default(), &deployment.name_any())
         });
     tasks.spawn(controller::run::<Observation>(ctx.clone(), controller));
+}
+
+/// The restores of the same cluster or plane.
+fn alike(ctx: &Context, namespace: &str, spec: &EtcdRestoreSpec) -> Vec<Arc<EtcdRestore>> {
+    let cache = &ctx.cache.etcd_restores;
+    match &spec.cluster_name {
+        Some(cluster) => cache.of_cluster(namespace, cluster),
+        None => cache.list(namespace, |other| other.spec.karmada_deployment_ref == spec.karmada_deployment_ref),
+    }
+}
+
+/// What is known of the keys of the backup of a plane, while it is looked at.
+async fn keys(ctx: &Context, restore: &EtcdRestore, plane: Option<&KarmadaDeployment>) -> Result<RestoringSeen, Error> {
+    match plane.filter(|_| needs_keys(restore)) {
+        Some(plane) => key_transfer::seen_in_place(ctx, &pki_owner(plane), &restored_from(restore)).await,
+        None => Ok(RestoringSeen::default()),
+    }
 }
 
 /// What is known of an EtcdRestore.
@@ -75,6 +105,8 @@ pub(crate) struct Observation {
     machines: Vec<Arc<Machine>>,
     runs: Vec<Arc<PlaybookRun>>,
     restores: Vec<Arc<EtcdRestore>>,
+    plane: Option<Arc<KarmadaDeployment>>,
+    keys: RestoringSeen,
     /// An action has written the restore itself.
     has_written: bool,
 }
@@ -87,7 +119,10 @@ impl Reconcile for Observation {
 
     async fn observe(ctx: &Context, restore: Arc<EtcdRestore>) -> Result<Option<Self>, Error> {
         let (cache, namespace) = (&ctx.cache, restore.namespace().unwrap_or_default());
-        let cluster = &restore.spec.cluster_name;
+        // Of a plane there are none of a cluster's.
+        let cluster = restore.spec.cluster_name.as_deref().unwrap_or_default();
+        let plane = restore.spec.karmada_deployment_ref.as_ref();
+        let plane = plane.and_then(|plane| cache.karmada_deployments.get(&namespace, &plane.name));
         let reference = restore.spec.source.backup_ref.as_ref();
         let backup = reference.and_then(|backup| cache.etcd_backups.get(&namespace, &backup.name));
         let storage = storage_of(&restore, backup.as_deref());
@@ -101,7 +136,9 @@ impl Reconcile for Observation {
             deployment: cache.cluster_deployments.get(&namespace, cluster),
             machines: cache.machines.of_cluster(&namespace, cluster),
             runs: cache.runs.of_cluster(&namespace, cluster),
-            restores: cache.etcd_restores.of_cluster(&namespace, cluster),
+            restores: alike(ctx, &namespace, &restore.spec),
+            keys: keys(ctx, &restore, plane.as_deref()).await?,
+            plane,
             has_written: false,
             backup,
             restore,
@@ -125,6 +162,8 @@ impl Reconcile for Observation {
             machines: &refs(&self.machines),
             runs: &refs(&self.runs),
             restores: &refs(&self.restores),
+            plane: self.plane.as_deref(),
+            keys: &self.keys,
         })
     }
 
@@ -139,8 +178,11 @@ impl Reconcile for Observation {
         let backups = [source, Some(safety.as_str())].into_iter().flatten().map(|name| ("EtcdBackup", name));
         let storages = storages.into_iter().flatten().map(|name| ("BackupStorage", name));
         let needed: Vec<(&str, &str)> = backups.chain(storages).collect();
-        let of_cluster = ctx.cache.hold_of_cluster(&namespace, &restore.spec.cluster_name);
-        let message = of_cluster.or_else(|| ctx.cache.hold_of(&namespace, &needed))?;
+        let cluster = restore.spec.cluster_name.as_deref();
+        let of_cluster = cluster.and_then(|cluster| ctx.cache.hold_of_cluster(&namespace, cluster));
+        let plane = restore.spec.karmada_deployment_ref.as_ref();
+        let of_plane = plane.and_then(|plane| ctx.cache.hold_of(&namespace, &[("KarmadaDeployment", &plane.name)]));
+        let message = of_cluster.or(of_plane).or_else(|| ctx.cache.hold_of(&namespace, &needed))?;
         let old = restore.status.clone().unwrap_or_default();
         let said = if is_over(restore) { old.message.clone() } else { Some(message.clone()) };
         Some((message, EtcdRestoreStatus { message: said, ..old }))
@@ -151,7 +193,9 @@ impl Reconcile for Observation {
     fn must_refresh(&self, plan: &PlanOf<Self>) -> bool {
         let asks_anew = plan.status.phase == Some(RestorePhase::Interrupted)
             && self.restore.status.as_ref().and_then(|status| status.phase) != Some(RestorePhase::Interrupted);
-        !plan.actions.is_empty() || asks_anew
+        let hands_over = plan.status.began_at.is_some()
+            && self.restore.status.as_ref().is_none_or(|status| status.began_at.is_none());
+        !plan.actions.is_empty() || asks_anew || hands_over
     }
 
     async fn refresh(self, ctx: &Context, _: &PlanOf<Self>) -> Result<Option<Self>, Error> {
@@ -160,11 +204,18 @@ impl Reconcile for Observation {
         let Some(restore) = live.filter(|live| live.uid() == self.restore.uid()) else {
             return Ok(None);
         };
-        let cluster = &restore.spec.cluster_name;
-        let runs = live::runs(ctx, &namespace, cluster).await?;
-        let machines = live::machines(ctx, &namespace, cluster).await?;
-        let deployment = live::get::<ClusterDeployment>(ctx, &namespace, cluster).await?.map(Arc::new);
         let safety = live::get::<EtcdBackup>(ctx, &namespace, &safety_name(&restore)).await?.map(Arc::new);
+        let Some(cluster) = restore.spec.cluster_name.clone() else {
+            let plane = match &restore.spec.karmada_deployment_ref {
+                Some(plane) => live::get::<KarmadaDeployment>(ctx, &namespace, &plane.name).await?.map(Arc::new),
+                None => None,
+            };
+            let keys = keys(ctx, &restore, plane.as_deref()).await?;
+            return Ok(Some(Self { restore: Arc::new(restore), plane, keys, safety, ..self }));
+        };
+        let runs = live::runs(ctx, &namespace, &cluster).await?;
+        let machines = live::machines(ctx, &namespace, &cluster).await?;
+        let deployment = live::get::<ClusterDeployment>(ctx, &namespace, &cluster).await?.map(Arc::new);
         Ok(Some(Self { restore: Arc::new(restore), runs, machines, deployment, safety, ..self }))
     }
 
@@ -172,6 +223,12 @@ impl Reconcile for Observation {
         self.has_written |= matches!(action, Action::AddFinalizer);
         match action {
             Action::AddFinalizer => execute::add_finalizer(ctx, &*self.restore, finalizer::RESTORE).await,
+            Action::FetchKeys(transfer) => key_transfer::fetch(ctx, transfer).await,
+            Action::DropKeyTransfer => match &self.plane {
+                Some(plane) => key_transfer::discard(ctx, &pki_owner(plane)).await,
+                // It goes with the plane.
+                None => Ok(()),
+            },
             Action::BackUp(backup) => execute::create_ours(ctx, &**backup).await,
             Action::Begin(run) => execute::create_ours(ctx, &**run).await,
             Action::RemoveFinalizer => execute::remove_finalizer(ctx, &*self.restore, finalizer::RESTORE).await,

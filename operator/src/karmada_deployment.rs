@@ -25,7 +25,8 @@ use std::sync::Arc;
 
 use crds::names::{certificates_secret, condition, finalizer};
 use crds::{
-    Cluster, Conditions, EtcdBackup, EtcdBackupSchedule, KarmadaDeployment, KarmadaDeploymentStatus, ObjectExt, Reason,
+    Cluster, Conditions, EtcdBackup, EtcdBackupSchedule, EtcdRestore, KarmadaDeployment, KarmadaDeploymentStatus,
+    ObjectExt, Reason,
 };
 use jiff::Timestamp;
 use plan::addon::Problem;
@@ -80,6 +81,7 @@ pub(crate) struct Observation {
     plane: Contact<PlaneSeen>,
     backups: Vec<Arc<EtcdBackup>>,
     schedules: Vec<Arc<EtcdBackupSchedule>>,
+    restores: Vec<Arc<EtcdRestore>>,
     restore: RestoreSeen,
     members: Members,
     machines: Belongings,
@@ -127,6 +129,7 @@ impl Observation {
             cluster: self.cluster.as_deref(),
             backups: &refs(&self.backups),
             schedules: &refs(&self.schedules),
+            restores: &refs(&self.restores),
             restore: &self.restore,
             members: self.members.seen(&neighbours),
             machines,
@@ -175,7 +178,8 @@ impl Reconcile for Observation {
             None => Ok(HostFacts::default()),
         };
         let mut known = facts.clone().unwrap_or_default();
-        let keys = restore::keys(ctx, &object).await?;
+        let restores = restore::restores(ctx, &object);
+        let keys = restore::keys(ctx, &object, &refs(&restores)).await?;
         let mut secrets = secrets(ctx, &object, &known, now).await?;
         secrets.material.restore = RestoreMaterial::find(&keys).filter(|_| restore::makes_data(&object));
         let etcd = etcd::look(ctx, &object, (on_host.as_ref(), secrets.pki.as_ref()), &mut known, now).await;
@@ -223,6 +227,7 @@ impl Reconcile for Observation {
             plane,
             backups: neighbours::backups(ctx, &object),
             schedules: neighbours::schedules(ctx, &object),
+            restores,
             restore,
             members,
             machines,
@@ -254,11 +259,15 @@ impl Reconcile for Observation {
         Some((message.clone(), KarmadaDeploymentStatus { message: Some(message), ..old }))
     }
 
-    /// A lock that was lost is opened by what the API itself shows.
+    /// A lock that was lost is opened by what the API itself shows, and by that a plane is set back.
     fn must_refresh(&self, plan: &PlanOf<Self>) -> bool {
         let known = |status: Option<&KarmadaDeploymentStatus>| status.is_some_and(|s| s.last_token.is_some());
         let opens = known(Some(&plan.status)) && !known(self.object.status.as_ref());
-        opens || !plan.actions.is_empty()
+        let restore = |status: Option<&KarmadaDeploymentStatus>| {
+            status.and_then(|status| status.restored_from.as_ref()).and_then(|record| record.restore_uid.clone())
+        };
+        let begins = restore(Some(&plan.status)) != restore(self.object.status.as_ref());
+        opens || begins || !plan.actions.is_empty()
     }
 
     /// The host, the plane and the Secrets were read just now; that it is still wanted so is asked again.
@@ -277,7 +286,8 @@ impl Reconcile for Observation {
             return Ok(None);
         }
         let machines = self.machines.live(ctx, &self.object).await?;
-        Ok(Some(Self { machines, ..self }))
+        let restores = restore::live_restores(ctx, &self.object, self.restores).await?;
+        Ok(Some(Self { machines, restores, ..self }))
     }
 
     async fn execute(&mut self, ctx: &Context, action: &Action) -> Result<(), Error> {

@@ -1,5 +1,5 @@
-//! The keys of the backup that a cluster, or a Karmada control plane, begins with: what is observed of them, and how
-//! they get into the object's Secret. What fetches them may write one Secret that is there for nothing else; the
+//! The keys of the backup that a cluster, or a Karmada control plane, begins with or is set back to: what is observed of
+//! them, and how they get into the object's Secret. What fetches them may write one Secret that is there for nothing else; the
 //! object's own is made from it here, once it is known to hold keys.
 
 use crds::backup::SNAPSHOT_KEY;
@@ -8,6 +8,7 @@ use crds::names::{fetched_keys_secret, label};
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::Secret;
 use plan::key_transfer::{KeyTransfer, KeysSeen, RestoringSeen, SnapshotKey};
+use plan::rotation::Subject;
 
 use crate::backup_storage::look_up;
 use crate::context::Context;
@@ -17,8 +18,31 @@ use crate::pki::material::Data;
 use crate::pki::{Pki, PkiOwner};
 use crate::{execute, executor_job, live, permission};
 
-/// What is known of the backup and of its keys.
+/// What is known of the backup and of its keys, which are to become the object's.
 pub(crate) async fn seen(ctx: &Context, owner: &PkiOwner, from: &RestoreFrom) -> Result<RestoringSeen, Error> {
+    look(ctx, owner, from, |_, own, fetched| own == fetched).await
+}
+
+/// The same for an object whose keys stay: what is in the backup has to be encrypted with one of them. Its authorities,
+/// and whom they trust, may be others.
+pub(crate) async fn seen_in_place(ctx: &Context, owner: &PkiOwner, from: &RestoreFrom) -> Result<RestoringSeen, Error> {
+    look(ctx, owner, from, decrypts).await
+}
+
+fn decrypts(owner: &PkiOwner, own: &Data, fetched: &Data) -> bool {
+    let keys = |data: &Data| {
+        let pki = Pki::from_data(owner.table, &owner.keys_secret(), data).ok()?;
+        Some(pki.seen().rings.remove(&Subject::EncryptionKey)?.trusted)
+    };
+    keys(own).zip(keys(fetched)).is_some_and(|(own, fetched)| fetched.is_subset(&own))
+}
+
+async fn look(
+    ctx: &Context,
+    owner: &PkiOwner,
+    from: &RestoreFrom,
+    fits: fn(&PkiOwner, &Data, &Data) -> bool,
+) -> Result<RestoringSeen, Error> {
     let (namespace, name) = (&owner.namespace, &owner.name);
     let backup = from.source.backup_ref.as_ref();
     let backup = backup.and_then(|backup| ctx.cache.etcd_backups.get(namespace, &backup.name));
@@ -41,13 +65,18 @@ pub(crate) async fn seen(ctx: &Context, owner: &PkiOwner, from: &RestoreFrom) ->
         jobs: live::labelled(ctx, namespace, label::RESTORE_FROM, name).await?,
         pods: live::labelled(ctx, namespace, label::RESTORE_FROM, name).await?,
         snapshot_key: snapshot_key.map(|key| SnapshotKey(key.0.clone())),
-        keys: keys(ctx, owner, fetched).await?,
+        keys: keys(ctx, owner, fetched, fits).await?,
         former: Vec::new(),
     })
 }
 
 /// How far the keys are.
-async fn keys(ctx: &Context, owner: &PkiOwner, fetched: Option<Data>) -> Result<KeysSeen, Error> {
+async fn keys(
+    ctx: &Context,
+    owner: &PkiOwner,
+    fetched: Option<Data>,
+    fits: fn(&PkiOwner, &Data, &Data) -> bool,
+) -> Result<KeysSeen, Error> {
     let Some(fetched) = fetched else {
         return Ok(KeysSeen::Absent);
     };
@@ -58,7 +87,7 @@ async fn keys(ctx: &Context, owner: &PkiOwner, fetched: Option<Data>) -> Result<
     let own = owner.find(ctx, &owner.keys_secret()).await?.map(|secret| secret.data.unwrap_or_default());
     Ok(match own {
         None => KeysSeen::Fetched,
-        Some(own) if own == fetched => KeysSeen::InPlace,
+        Some(own) if fits(owner, &own, &fetched) => KeysSeen::InPlace,
         Some(_) => KeysSeen::Differ,
     })
 }
@@ -108,4 +137,44 @@ pub(crate) async fn discard(ctx: &Context, owner: &PkiOwner) -> Result<(), Error
         execute::delete(ctx, job, None).await?;
     }
     drop_owned::<Secret>(ctx, namespace, &fetched, uid(owner)).await
+}
+
+#[cfg(test)]
+mod tests {
+    use crds::KarmadaDeployment;
+    use plan::encryption::Scheme;
+    use plan::karmada_deployment::pki::TABLE;
+    use plan::rotation::{Move, Subject};
+    use serde_json::json;
+
+    use super::decrypts;
+    use crate::karmada_deployment::pki_owner;
+    use crate::pki::Pki;
+
+    #[test]
+    fn what_is_encrypted_with_a_key_of_the_plane_is_read_whatever_became_of_its_authorities() {
+        let object: KarmadaDeployment = serde_json::from_value(json!({
+            "apiVersion": "clusterwright.dev/v1alpha1", "kind": "KarmadaDeployment",
+            "metadata": { "name": "k1", "namespace": "fleet", "uid": "u1" },
+            "spec": { "version": "1.18.2", "crds": { "bundle": { "url": "https://bundle.example.com" } } }
+        }))
+        .unwrap();
+        let (owner, now) = (pki_owner(&object), "2026-11-27T00:00:00Z".parse().unwrap());
+        let made = || Pki::generate(TABLE, &Scheme::default(), now).unwrap();
+        let rotated = |pki: &Pki, subject: Subject, moves: &[Move]| {
+            let scheme = Scheme::default();
+            let next = |pki: Pki, next: &Move| pki.rotated(subject, *next, &scheme, now).unwrap();
+            moves.iter().fold(pki.clone(), next)
+        };
+        let (backup, whole) = (made(), [Move::Begin(1), Move::Sign, Move::Complete]);
+        let check = |own: &Pki, expected: bool| assert_eq!(decrypts(&owner, &own.data(), &backup.data()), expected);
+        check(&backup, true);
+        let others = rotated(&rotated(&backup, Subject::Ca, &whole), Subject::ServiceAccountKey, &whole);
+        assert_ne!(others.data(), backup.data());
+        check(&others, true);
+        check(&rotated(&backup, Subject::EncryptionKey, &whole[..2]), true);
+        check(&rotated(&backup, Subject::EncryptionKey, &whole), false);
+        check(&made(), false);
+        assert!(!decrypts(&owner, &backup.data(), &Default::default()));
+    }
 }

@@ -1,4 +1,4 @@
-//! The backup that a plane begins with, and how far it is with that.
+//! The backup that a plane begins with, or is set back to, and how far it is with that.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use schemars::JsonSchema;
@@ -6,9 +6,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::references::LocalRef;
 
-/// What a plane that begins with a backup is at. They follow each other in this order.
+/// What a plane that begins with a backup, or is set back to one, is at. They follow each other in this order.
 #[derive(Serialize, Deserialize, Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, JsonSchema)]
 pub enum KarmadaRestoreStep {
+    /// A plane that is set back by an EtcdRestore stops: first what acts, then what serves, etcd last.
+    Stop,
     /// The members of etcd get data of a new etcd, made of the snapshot: each in its volume, or on its machine, where
     /// etcd starts with it. Nothing else runs.
     Data,
@@ -35,7 +37,7 @@ pub struct KarmadaMemberReport {
     pub message: String,
 }
 
-/// The backup that a plane began with, or is about to.
+/// The backup that a plane began with or was set back to, or is about to.
 #[derive(Serialize, Deserialize, Clone, Debug, PartialEq, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct KarmadaRestoredFrom {
@@ -81,6 +83,24 @@ pub struct KarmadaRestoredFrom {
     /// there are when the data is made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub etcd_members: Option<i32>,
+    /// The EtcdRestore that sets the plane back. Absent: the plane begins with the backup.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub restore_ref: Option<LocalRef>,
+    /// UID of that EtcdRestore.
+    #[serde(default, rename = "restoreUID", skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 64))]
+    pub restore_uid: Option<String>,
+    /// What the names of the PersistentVolumeClaims begin with in which etcd gets its data. Absent: `data`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 16))]
+    pub claims: Option<String>,
+    /// The PersistentVolumeClaims with the data of etcd from before the plane was set back. Nothing removes them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 5), inner(length(max = 253)))]
+    pub former_claims: Vec<String>,
+    /// By how much revisions are raised, so that none is given out twice. Absent: by 1000000000.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bump: Option<i64>,
     /// What it is at. Absent: it is over.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub step: Option<KarmadaRestoreStep>,
@@ -91,6 +111,10 @@ pub struct KarmadaRestoredFrom {
     /// When a person approved that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approved_at: Option<Time>,
+    /// When it was settled that the plane goes on with the data of before, in place of that of the backup: nothing had
+    /// acted by that. Absent: it was not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub undone_at: Option<Time>,
     /// When the plane worked with it. Absent: it does not yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub restored_at: Option<Time>,

@@ -30,7 +30,8 @@ pub struct KarmadaDeploymentStatus {
     /// The upgrade that is planned, or under way. Absent: every component has the version that is wanted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub upgrade: Option<KarmadaUpgradeStatus>,
-    /// The backup that the plane began with, or is about to. Absent: it began empty, or its keys are being fetched.
+    /// The backup that the plane began with or was set back to last, or is about to. Absent: it began empty, or its keys
+    /// are being fetched.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub restored_from: Option<KarmadaRestoredFrom>,
     /// URL of the plane's API server, as members and administrators reach it.

@@ -144,9 +144,9 @@ reasons! {
     BackupCorrupt Warning [COMPLETE FAILED]
         "A backup, or an object of one, is not what was written."
         "Check the storage, and use another backup; the message names what differs.";
-    BackupDoesNotFit Warning [READY UP_TO_DATE]
+    BackupDoesNotFit Warning [COMPLETE FAILED READY UP_TO_DATE]
         "The ClusterDeployment, or the KarmadaDeployment, differs from what was backed up in what its data depends on."
-        "Delete it, and make it with the values that the message names.";
+        "Delete it, and make it with the values that the message names; of an EtcdRestore, set them, and make a new one.";
     BackupExists Warning []
         "Another backup is where this one would go. It was not touched."
         "Nothing: each attempt has a place of its own; make a new EtcdBackup if it goes on.";
@@ -175,9 +175,10 @@ reasons! {
     BackupNotStaged Warning []
         "A backup does not lie ready on a machine, or not the same on all."
         "Play the step `stage-backup` again; the message says what differs.";
-    BackupNotSupported Warning [READY]
-        "A Karmada control plane is to begin with a backup in a volume, which its Pods cannot mount."
-        "Copy the backup into a bucket.";
+    BackupNotSupported Warning [COMPLETE FAILED READY]
+        "A Karmada control plane is to begin with a backup in a volume, which its Pods cannot mount, or is on machines, and to be set \
+         back by an EtcdRestore."
+        "Copy the backup into a bucket; on machines make the plane anew with `spec.restoreFrom`.";
     BackupOfOtherCluster Warning [COMPLETE FAILED READY]
         "The backup is of another cluster: it has another name, or other keys."
         "Name a backup of this cluster in a new EtcdRestore; `manifest.json` in the storage says whose it is.";
@@ -584,8 +585,8 @@ reasons! {
     Fenced Warning []
         "A newer run has the machine: this one may do nothing there any more."
         "Nothing: the newer run goes on.";
-    FetchingKeys Progressing [READY UP_TO_DATE]
-        "A Job fetches the keys of the backup that the cluster, or the Karmada control plane, begins with."
+    FetchingKeys Progressing [COMPLETE READY UP_TO_DATE]
+        "A Job fetches the keys of the backup that the cluster, or the Karmada control plane, begins with or is set back to."
         "";
     FieldConflict Warning [APPLIED MEMBERS_READY READY UP_TO_DATE]
         "Another field manager has set fields of an object otherwise; the object is left as it is."
@@ -758,11 +759,13 @@ reasons! {
     KernelTooOld Warning []
         "Nodes have a kernel that is too old for the mode of kube-proxy that is configured."
         "Install a newer kernel on the Nodes that the message names, or take `configuration.kubeProxy.mode` back.";
-    KeysDiffer Warning [READY UP_TO_DATE]
-        "The Secret `<name>-pki` is there with other keys than the backup that the cluster, or the Karmada control plane, begins with."
-        "Delete that Secret if nobody needs it: the keys of the backup take its place. Or name another backup in a new object.";
-    KeysNotFetched Warning [READY UP_TO_DATE]
-        "The keys of the backup that the cluster, or the Karmada control plane, begins with cannot be had."
+    KeysDiffer Warning [COMPLETE FAILED READY UP_TO_DATE]
+        "The Secret `<name>-pki` is there with other keys than the backup that the cluster, or the Karmada control plane, begins with; \
+         or the data of an EtcdRestore's backup is encrypted with a key that the plane does not have any more."
+        "Delete that Secret if nobody needs it: the keys of the backup take its place. Or name another backup in a new object; never \
+         delete the Secret of a plane that is there.";
+    KeysNotFetched Warning [COMPLETE READY UP_TO_DATE]
+        "The keys of the backup that the cluster, or the Karmada control plane, begins with or is set back to cannot be had."
         "The message says why; it is tried again.";
     Killed Warning [FAILED]
         "The run was killed by a person; what it had begun on the machines is not known."
@@ -1139,7 +1142,7 @@ reasons! {
     OutOfMemory Warning [COMPLETE FAILED]
         "The executor ran out of memory."
         "Look for a LimitRange of the namespace; it is tried again.";
-    PKIMissing Warning [READY UP_TO_DATE]
+    PKIMissing Warning [COMPLETE READY UP_TO_DATE]
         "The cluster's Secret of keys is not there."
         "Restore the Secret from a backup; the message names it.";
     PackageNotFound Warning []
@@ -1362,10 +1365,11 @@ reasons! {
         "The cluster has the data again that it had before the restore."
         "See why the restore was interrupted; make a new EtcdRestore.";
     Restored Normal [COMPLETE]
-        "The cluster has the backup's data."
+        "The cluster, or the Karmada control plane, has the backup's data."
         "";
     Restoring Progressing [COMPLETE CONTROL_PLANE_READY ETCD_READY READY UP_TO_DATE]
-        "etcd is being set back to a backup; the cluster has no API meanwhile. Or a Karmada control plane begins with one."
+        "etcd is being set back to a backup; the cluster has no API meanwhile. Or a Karmada control plane begins with one, or is set \
+         back to one."
         "";
     ResultLost Warning [COMPLETE FAILED]
         "The executor ended well, and its result is lost."
@@ -1640,7 +1644,7 @@ reasons! {
     UpgradeNotReversible Warning [UP_TO_DATE]
         "An older version of a component is wanted than one that has worked on the data: it is not tried."
         "Set the version to what the message says; the data of before comes back by restoring etcd alone.";
-    Upgrading Progressing [UP_TO_DATE]
+    Upgrading Progressing [COMPLETE UP_TO_DATE]
         "Machines, or components of a Karmada control plane, are brought to the version that is wanted, one after the other."
         "";
     VIPInUse Warning [READY UP_TO_DATE]
@@ -1679,7 +1683,7 @@ reasons! {
     WaitingForApproval Warning [AUTHORITIES_ROTATED COMPLETE DRIFTED READY UP_TO_DATE]
         "All is ready, and nothing is done before a person approves it."
         "Read what will be done, or lost; the message has the command.";
-    WaitingForBackup Progressing [READY UP_TO_DATE]
+    WaitingForBackup Progressing [COMPLETE READY UP_TO_DATE]
         "The backup that the cluster, or the Karmada control plane, begins with is not to be had yet."
         "See the EtcdBackup, the BackupStorage or the Secret that the message names.";
     WaitingForContent Progressing [APPLIED HEALTHY READY]

@@ -1,22 +1,28 @@
 //! EtcdRestore: has a backup laid ready on the machines, asks a person, and has etcd set back to it; or back again.
 //!
-//! All is decided by the runs that it owns: what they did is known whatever became of its status.
+//! All is decided by the runs that it owns: what they did is known whatever became of its status. A Karmada control plane
+//! has none: it does the same itself, once this has handed it over.
 
+mod action;
 mod approvals;
 mod leftovers;
 mod lost;
+mod names;
 mod observed;
+mod phase;
+mod plane;
 mod runs;
 mod safety;
 mod source;
 mod state;
 mod status;
+mod turn;
 
 use crds::cluster_deployment::EtcdTopology;
-use crds::etcd_restore::{RestorePhase, StagedBackup};
+use crds::etcd_restore::StagedBackup;
 use crds::names::finalizer;
 use crds::step::Role;
-use crds::{ClusterDeployment, EtcdBackup, EtcdRestore, EtcdRestoreStatus, Machine, ObjectExt, PlaybookRun, Reason};
+use crds::{ClusterDeployment, EtcdRestoreStatus, Machine, ObjectExt, PlaybookRun, Reason};
 
 use crate::attempts::{self, Attempt};
 use crate::certificates::ended_on;
@@ -24,64 +30,31 @@ use crate::lifecycle::{is_installed, is_provisioned};
 use crate::message::quote;
 use crate::owned_run::{those_that_stay, unclaimed};
 use crate::{Next, Plan, store};
+pub use action::Action;
 use leftovers::Leftovers;
+pub use names::{id_of, safety_name};
 pub use observed::Observed;
+pub use phase::{holds_the_cluster, is_before_the_hold, is_over, keeps_others_out, lets_backup_begin};
+pub use plane::needs_keys;
 use runs::Runs;
-pub use runs::id_of;
+pub use safety::safety_wanted;
 use safety::{Safety, safety};
-pub use safety::{safety_name, safety_wanted};
 pub use source::storage_of;
 use state::{Doing, State};
-
-/// What to do.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Action {
-    /// Hold the object until what it has on the machines is removed.
-    AddFinalizer,
-    /// Create this backup of what is there, unless it is there already.
-    BackUp(Box<EtcdBackup>),
-    /// Create this run, unless it is there already.
-    Begin(Box<PlaybookRun>),
-    /// Let the object go.
-    RemoveFinalizer,
-}
+use turn::not_its_turn;
 
 /// Looks again after this for what nobody tells.
 const LOOK_AGAIN_SECONDS: u64 = 15;
 
-/// Whether nothing more comes of it, but that what it left is removed.
-pub fn is_over(restore: &EtcdRestore) -> bool {
-    phase(restore).and_then(RestorePhase::end).is_some()
-}
-
-/// Whether the cluster's control plane may be stopped for it: nothing else is done with its machines meanwhile.
-pub fn holds_the_cluster(restore: &EtcdRestore) -> bool {
-    phase(restore).is_some_and(RestorePhase::holds_the_cluster)
-}
-
-/// Whether nothing else begins in the cluster: the control plane may be stopped for it, or soon is.
-pub fn keeps_others_out(restore: &EtcdRestore) -> bool {
-    holds_the_cluster(restore) || phase(restore) == Some(RestorePhase::BackingUp)
-}
-
-/// Whether a run that takes a backup may begin beside this restore: of what is there, before the control plane is
-/// stopped, the restore's own alone.
-pub fn lets_backup_begin(restore: &EtcdRestore, run: &PlaybookRun) -> bool {
-    let own = run.spec.backup_ref.as_ref().is_some_and(|backup| backup.name == safety_name(restore));
-    !keeps_others_out(restore) || own && !holds_the_cluster(restore)
-}
-
-/// Whether nothing of the cluster has been stopped for it yet.
-pub fn is_before_the_hold(restore: &EtcdRestore) -> bool {
-    phase(restore).is_none_or(RestorePhase::is_before_the_hold)
-}
-
-fn phase(restore: &EtcdRestore) -> Option<RestorePhase> {
-    restore.status.as_ref().and_then(|status| status.phase)
-}
-
 /// Decides.
 pub fn plan(observed: &Observed<'_>) -> Plan<Action, EtcdRestoreStatus> {
+    match &observed.restore.spec.karmada_deployment_ref {
+        Some(reference) => plane::plan(observed, &reference.name),
+        None => of_cluster(observed),
+    }
+}
+
+fn of_cluster(observed: &Observed<'_>) -> Plan<Action, EtcdRestoreStatus> {
     let runs = Runs::new(observed);
     let mut plan = match is_over(observed.restore) {
         true => Plan {
@@ -134,7 +107,7 @@ fn goes_on(observed: &Observed<'_>, runs: &Runs<'_>) -> Plan<Action, EtcdRestore
 }
 
 fn state<'a>(observed: &Observed<'a>, runs: &Runs<'a>) -> State<'a> {
-    let cluster = &observed.restore.spec.cluster_name;
+    let cluster = observed.restore.spec.cluster_name.as_deref().unwrap_or_default();
     let has_begun = runs.has_begun();
     let Some(deployment) = observed.deployment.filter(|there| !there.is_deleting()) else {
         let gone = observed.deployment.map_or("is not there", |_| "is being deleted");
@@ -182,15 +155,11 @@ fn blocker<'a>(observed: &Observed<'a>, deployment: &ClusterDeployment) -> Optio
     if let Some(waits) = unbelieved(observed, deployment) {
         return Some(waits);
     }
-    let others = observed.restores.iter().filter(|other| other.uid() != observed.restore.uid() && !is_over(other));
-    let before = |other: &&&EtcdRestore| {
-        (other.created_at(), other.name()) < (observed.restore.created_at(), observed.restore.name())
-    };
-    if let Some(other) = others.into_iter().find(before) {
-        let message = format!("EtcdRestore {} of cluster {cluster} is not over yet", other.name());
-        return Some(State::Waits(Reason::WaitingForRestore, message));
-    }
-    source::blocker(observed).or_else(|| unsettled(observed)).or_else(|| expired(observed))
+    not_its_turn(observed)
+        .map(|message| State::Waits(Reason::WaitingForRestore, message))
+        .or_else(|| source::blocker(observed))
+        .or_else(|| unsettled(observed))
+        .or_else(|| expired(observed))
 }
 
 /// A store that may be older than the machines: what it says of the restore may be of the past, too.

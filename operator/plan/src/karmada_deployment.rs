@@ -229,13 +229,16 @@ fn keep(observed: &Observed<'_>) -> Planned {
     Plan { actions, status, next: next.or_sooner(members.next), waits_for }
 }
 
-/// What becomes of the backup that the plane begins with; none: it begins empty, or stands.
+/// What becomes of the backup that the plane begins with, or is set back to; none: it begins empty, or stands.
 fn restored(
     observed: &Observed<'_>,
     machines: Option<&Machines<'_>>,
     wanted: &[Wanted],
     reports: &[StageReport],
 ) -> Option<restore::Outcome> {
+    if let Some(begins) = restore::begins(observed) {
+        return Some(begins);
+    }
     let restoring = restoring::restoring(observed.object, &observed.facts.versions)?;
     let silent = status::silent(observed, None);
     Some(restore::go_on(&restore::Scene { observed, machines, wanted, reports, silent: silent.as_ref() }, &restoring))

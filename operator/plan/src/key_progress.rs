@@ -62,7 +62,7 @@ fn place<'a>(receiver: &Receiver<'_>, seen: &'a RestoringSeen) -> Result<(&'a Ba
             };
             (&backup.spec.storage_ref.name, content.location.clone())
         }
-        (None, None) => return Err("spec.restoreFrom.source names no backup".to_owned()),
+        (None, None) => return Err(format!("{}.source names no backup", receiver.field)),
     };
     let of_backup = usable(storage, seen.storage.as_ref()).map_err(|unusable| quote(unusable.message))?;
     Ok((of_backup, location))
@@ -82,9 +82,9 @@ fn not_good(backup: &EtcdBackup, kind: &str) -> String {
 fn begin(receiver: &Receiver<'_>, seen: &RestoringSeen, of_backup: &BackupStorage, location: &str) -> KeyProgress {
     let identity = &receiver.from.identity_ref;
     if !seen.identity {
-        let name = &identity.name;
+        let (name, field) = (&identity.name, receiver.field);
         return KeyProgress::Waits(format!(
-            "Secret {name} of spec.restoreFrom.identityRef is not there, or lacks the key {}: make it, as age-keygen wrote it",
+            "Secret {name} of {field}.identityRef is not there, or lacks the key {}: make it, as age-keygen wrote it",
             crds::etcd_restore::IDENTITY_KEY
         ));
     }
@@ -146,6 +146,11 @@ fn taken(
     match &seen.keys {
         KeysSeen::InPlace => KeyProgress::InPlace(Box::new(fetched), LocalRef::new(of_backup.name())),
         KeysSeen::Fetched => KeyProgress::Take(format!("the keys of the backup become Secret {secret}")),
+        KeysSeen::Differ if receiver.is_in_place => KeyProgress::Differ(format!(
+            "what is in backup {} is encrypted with a key that Secret {secret} does not have any more, since the key was rotated: \
+             it can be restored into a new KarmadaDeployment, with spec.restoreFrom, which gets the backup's keys",
+            fetched.backup
+        )),
         KeysSeen::Differ => {
             let of =
                 fetched.plane.map_or(format!("cluster {}", fetched.cluster), |plane| format!("plane {}", plane.name));

@@ -87,8 +87,12 @@ pub struct KeyTransfer {
 pub(crate) struct Receiver<'a> {
     metadata: &'a ObjectMeta,
     owner: Option<OwnerReference>,
-    /// Its kind, as messages call it.
+    /// The kind of the object that names the backup, as messages call it.
     pub kind: &'static str,
+    /// The field in which that does.
+    pub field: &'static str,
+    /// Whether it has data and keys of its own, which stay.
+    pub is_in_place: bool,
     /// The label that its Secrets have, and those of others have not.
     label: &'static str,
     /// Further arguments of the executor.
@@ -103,6 +107,8 @@ impl<'a> Receiver<'a> {
             metadata: &deployment.metadata,
             owner: controller_ref(deployment),
             kind: "ClusterDeployment",
+            field: "spec.restoreFrom",
+            is_in_place: false,
             label: label::CLUSTER,
             arguments: &[],
             from,
@@ -115,10 +121,17 @@ impl<'a> Receiver<'a> {
             metadata: &object.metadata,
             owner: controller_ref(object),
             kind: "KarmadaDeployment",
+            field: "spec.restoreFrom",
+            is_in_place: false,
             label: label::KARMADA,
             arguments: &["--plane"],
             from,
         }
+    }
+
+    /// A Karmada control plane that an EtcdRestore sets back.
+    pub fn plane_in_place(object: &'a KarmadaDeployment, from: &'a RestoreFrom) -> Self {
+        Self { kind: "EtcdRestore", field: "spec", is_in_place: true, ..Self::plane(object, from) }
     }
 
     pub fn name(&self) -> &'a str {

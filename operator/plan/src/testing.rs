@@ -3,6 +3,7 @@
 
 mod api;
 pub mod authorities;
+pub mod backup_keys;
 mod certificates;
 mod cluster;
 mod etcd;

@@ -74,7 +74,10 @@ impl Undecodable {
             // It may form it; and a member leaves it before its cluster is deleted.
             "KarmadaDeployment" => self.name == cluster || may_have_member(&self.object["status"]["members"], cluster),
             // While one is under way, nothing else is.
-            "EtcdRestore" => is_or_unreadable(&spec["clusterName"], cluster),
+            "EtcdRestore" => {
+                let is_of_plane = spec["clusterName"].is_null() && spec["karmadaDeploymentRef"].is_object();
+                !is_of_plane && is_or_unreadable(&spec["clusterName"], cluster)
+            }
             _ => true,
         }
     }

@@ -114,7 +114,7 @@ impl Indexed for ClusterAddon {
 
 impl Indexed for EtcdRestore {
     fn keys(&self) -> Vec<IndexKey> {
-        vec![IndexKey::Cluster(self.spec.cluster_name.clone())]
+        self.spec.cluster_name.clone().map(IndexKey::Cluster).into_iter().collect()
     }
 }
 

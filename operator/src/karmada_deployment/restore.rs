@@ -1,29 +1,31 @@
-//! The backup that a plane begins with: what is observed of it, of the plane that was backed up, and of what members
-//! have of what the restored one would propagate. Nothing is written for it.
+//! The backup that a plane begins with, or is set back to: what is observed of it, of the plane that was backed up, and
+//! of what members have of what the restored one would propagate. Nothing is written for it.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use crds::cluster_addon::AppliedObject;
 use crds::karmada_deployment::{KarmadaRestoreStep, KarmadaRestoredFrom};
 use crds::names::label;
-use crds::{KarmadaDeployment, ObjectExt};
+use crds::{EtcdRestore, KarmadaDeployment, ObjectExt};
 use futures::{StreamExt, stream};
 use k8s_openapi::api::core::v1::Namespace;
 use kube::Api;
 use plan::karmada_deployment::names::PLANE_NAMESPACE;
-use plan::karmada_deployment::restore::{carried, kinds};
+use plan::karmada_deployment::restore::{carried, handed_over, kinds, source};
 use plan::karmada_deployment::{FormerPlane, MemberLook, RestoreSeen};
 use plan::key_transfer::RestoringSeen;
 use serde_json::Value;
 
 use super::members::Members;
 use super::pki_owner::pki_owner;
+use crate::cache::refs;
 use crate::context::Context;
 use crate::error::{Error, chain};
-use crate::key_transfer;
 use crate::kubeconfig::check::Checked;
 use crate::objects::{Failure, Found, Kind, Objects, within};
 use crate::remote::client_of;
+use crate::{key_transfer, live};
 
 /// Members that are read at once.
 const AT_ONCE: usize = 8;
@@ -31,14 +33,40 @@ const AT_ONCE: usize = 8;
 const MANAGED: &str = "karmada.io/managed=true";
 const WORK: Kind<'static> = ("work.karmada.io", "v1alpha1", "Work");
 
-/// What is known of the backup and its keys; nothing of a plane that begins without one, or stands.
-pub(super) async fn keys(ctx: &Context, object: &KarmadaDeployment) -> Result<RestoringSeen, Error> {
-    let from = object.spec.restore_from.as_ref().filter(|_| !object.is_deleting());
+/// What is known of the backup and its keys; nothing of a plane that begins without one, or stands. `restores`: the
+/// EtcdRestores of the plane.
+pub(super) async fn keys(
+    ctx: &Context,
+    object: &KarmadaDeployment,
+    restores: &[&EtcdRestore],
+) -> Result<RestoringSeen, Error> {
     let is_over = record(object).is_some_and(|record| record.step.is_none());
-    match from.filter(|_| !is_over) {
-        Some(from) => key_transfer::seen(ctx, &pki_owner(object), from).await,
+    let from = source(object, restores).filter(|_| !is_over && !object.is_deleting());
+    let is_in_place = record(object).is_some_and(|record| record.restore_ref.is_some());
+    match from {
+        Some(from) if is_in_place => key_transfer::seen_in_place(ctx, &pki_owner(object), &from).await,
+        Some(from) => key_transfer::seen(ctx, &pki_owner(object), &from).await,
         None => Ok(RestoringSeen::default()),
     }
+}
+
+/// The EtcdRestores of the plane, as the cache shows them.
+pub(super) fn restores(ctx: &Context, object: &KarmadaDeployment) -> Vec<Arc<EtcdRestore>> {
+    ctx.cache.etcd_restores.list(object.namespace(), |restore| restore.spec.is_for_plane(object.name()))
+}
+
+/// The same, as they are: the one that the plane would take over is read anew.
+pub(super) async fn live_restores(
+    ctx: &Context,
+    object: &KarmadaDeployment,
+    mut restores: Vec<Arc<EtcdRestore>>,
+) -> Result<Vec<Arc<EtcdRestore>>, Error> {
+    let handed = handed_over(object, &refs(&restores)).map(|(restore, _)| restore.name().to_owned());
+    let Some(name) = handed else { return Ok(restores) };
+    let found = live::get::<EtcdRestore>(ctx, object.namespace(), &name).await?;
+    restores.retain(|restore| restore.name() != name);
+    restores.extend(found.map(Arc::new));
+    Ok(restores)
 }
 
 /// Whether etcd's data is being made, which needs what was fetched with the keys.

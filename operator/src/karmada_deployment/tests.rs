@@ -5,6 +5,7 @@ mod estimators;
 mod etcd;
 mod faults;
 mod hosts;
+mod in_place;
 mod machines;
 mod members;
 mod probe;

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use crds::{
-    Addon, Cluster, ClusterAddon, ClusterDeployment, Host, KarmadaDeployment, Machine, MachineSet, ObjectExt,
-    PlaybookRun,
+    Addon, Cluster, ClusterAddon, ClusterDeployment, EtcdRestore, Host, KarmadaDeployment, Machine, MachineSet,
+    ObjectExt, PlaybookRun,
 };
 use futures::{StreamExt, stream};
 use kube::Resource;
@@ -38,6 +38,9 @@ pub(super) fn on_changes(
         })
         .watches_shared_stream(ctx.cache.karmada_deployments.changes(), move |gone: Arc<KarmadaDeployment>| {
             rivals(&of_other, &gone)
+        })
+        .watches_shared_stream(ctx.cache.etcd_restores.changes(), |restore: Arc<EtcdRestore>| {
+            Some(beside(&*restore, &restore.spec.karmada_deployment_ref.as_ref()?.name))
         })
         .reconcile_on(contact)
         .reconcile_on(ctx.following.changes())

@@ -66,6 +66,10 @@ fn plane<'a>(observed: &Observed<'a>, name: &str) -> Result<&'a KarmadaDeploymen
         let message = format!("KarmadaDeployment {name} is being deleted");
         return Err(State::GivenUp(Reason::ClusterDeleting.into(), message));
     }
+    if backup_source::is_being_restored(plane) && backup_source::is_installed(plane) {
+        let message = format!("KarmadaDeployment {name} is being set back to a backup");
+        return Err(before::unless_before_restore(observed.backup, Reason::Restoring, message));
+    }
     match backup_source::is_installed(plane) {
         true => Ok(plane),
         false => Err(State::Waits(Reason::NotInstalled, format!("KarmadaDeployment {name} is not installed yet"))),

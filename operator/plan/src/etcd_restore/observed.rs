@@ -1,7 +1,9 @@
 //! What the planner of restores looks at.
 
-use crds::{BackupStorage, ClusterDeployment, EtcdBackup, EtcdRestore, Machine, PlaybookRun};
+use crds::{BackupStorage, ClusterDeployment, EtcdBackup, EtcdRestore, KarmadaDeployment, Machine, PlaybookRun};
 use jiff::Timestamp;
+
+use crate::key_transfer::RestoringSeen;
 
 /// What was observed.
 pub struct Observed<'a> {
@@ -25,6 +27,10 @@ pub struct Observed<'a> {
     pub machines: &'a [&'a Machine],
     /// Runs of the cluster.
     pub runs: &'a [&'a PlaybookRun],
-    /// Restores of the cluster, this one among them.
+    /// Restores of the cluster or the plane, this one among them.
     pub restores: &'a [&'a EtcdRestore],
+    /// The plane that it restores, if it is of one and that is there.
+    pub plane: Option<&'a KarmadaDeployment>,
+    /// The keys of the backup, while `needs_keys` says so.
+    pub keys: &'a RestoringSeen,
 }

@@ -6,11 +6,12 @@ use crds::etcd_restore::StagedBackup;
 use crds::playbook_run::{PlaybookRunSpec, RunPhase, StepPhase};
 use crds::references::{LocalRef, controller_ref};
 use crds::step::{Intent, Role, Step};
-use crds::{ClusterDeployment, EtcdRestore, Machine, ObjectExt, PlaybookRun, Reason};
+use crds::{ClusterDeployment, Machine, ObjectExt, PlaybookRun, Reason};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::lost::{Lost, lost};
+use super::names::id_of;
 use super::observed::Observed;
 use super::state::Doing;
 use crate::attempts::{self, backoff, next_number, owned_by};
@@ -19,9 +20,6 @@ use crate::owned_run::{hosts_of, owned_run};
 
 /// The variable that its steps read.
 const VARIABLE: &str = "etcd_restore";
-/// Characters of the UID that name its directories on the machines.
-const ID: usize = 8;
-
 /// The runs of a restore by what they do, each oldest first.
 pub(super) struct Runs<'a> {
     pub staging: Vec<&'a PlaybookRun>,
@@ -146,11 +144,6 @@ pub(super) fn staged_by(run: &PlaybookRun) -> Option<&StagedBackup> {
 pub(super) fn members(observed: &Observed<'_>, deployment: &ClusterDeployment) -> Vec<String> {
     let role = deployment.spec.etcd.topology.role();
     hosts_of(observed.machines, |machine| Some(machine.spec.role) == role)
-}
-
-/// Names the directories of a restore on the machines.
-pub fn id_of(restore: &EtcdRestore) -> String {
-    restore.uid().chars().filter(char::is_ascii_alphanumeric).take(ID).collect()
 }
 
 /// Brings the backup to the machines with members.

@@ -8,17 +8,10 @@ use crds::names::{annotation, label};
 use crds::references::LocalRef;
 use crds::{BackupStorage, EtcdBackup, EtcdRestore, ObjectExt};
 
+use super::names::safety_name;
 use super::observed::Observed;
 use crate::backup_storage::usable;
 use crate::message::quote;
-use crate::naming::short_hash;
-
-/// The longest name of an EtcdBackup.
-const NAME: usize = 50;
-/// What the backup's name ends with.
-const SUFFIX: &str = "-before";
-/// Of the restore's name in it, where the whole is too long.
-const SHORT: usize = 36;
 
 /// How it stands with the backup of what is there.
 pub(super) enum Safety<'a> {
@@ -30,16 +23,6 @@ pub(super) enum Safety<'a> {
     Taken(&'a EtcdBackup),
     /// There is none, and why; none: none is wanted.
     Missing(Option<String>),
-}
-
-/// Its name.
-pub fn safety_name(restore: &EtcdRestore) -> String {
-    let name = restore.name();
-    if name.len() + SUFFIX.len() <= NAME {
-        return format!("{name}{SUFFIX}");
-    }
-    let short: String = name.chars().take(SHORT).collect();
-    format!("{short}-{}{SUFFIX}", short_hash(&[name], 6))
 }
 
 /// Where it goes, and whom it is encrypted for; none: none is taken. `backup`: the one of `source.backupRef`.
@@ -114,8 +97,8 @@ fn unusable(name: &str, storage: Option<&BackupStorage>) -> Option<String> {
 
 fn make(restore: &EtcdRestore, storage_ref: LocalRef, encryption: BackupEncryption) -> EtcdBackup {
     let spec = EtcdBackupSpec {
-        cluster_name: Some(restore.spec.cluster_name.clone()),
-        karmada_deployment_ref: None,
+        cluster_name: restore.spec.cluster_name.clone(),
+        karmada_deployment_ref: restore.spec.karmada_deployment_ref.clone(),
         etcd: None,
         storage_ref,
         encryption,
@@ -128,10 +111,9 @@ fn make(restore: &EtcdRestore, storage_ref: LocalRef, encryption: BackupEncrypti
     };
     let mut backup = EtcdBackup::new(&safety_name(restore), spec);
     backup.metadata.namespace = restore.metadata.namespace.clone();
-    backup.metadata.labels = Some(BTreeMap::from([
-        (label::CLUSTER.into(), restore.spec.cluster_name.clone()),
-        (label::RESTORE.into(), restore.name().to_owned()),
-    ]));
+    let of_cluster = restore.spec.cluster_name.clone().map(|name| (label::CLUSTER.to_owned(), name));
+    let of_restore = (label::RESTORE.to_owned(), restore.name().to_owned());
+    backup.metadata.labels = Some(of_cluster.into_iter().chain([of_restore]).collect());
     backup.metadata.annotations = Some(BTreeMap::from([(annotation::RESTORE_UID.into(), restore.uid().to_owned())]));
     backup
 }

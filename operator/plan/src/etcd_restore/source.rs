@@ -32,11 +32,13 @@ pub(super) fn blocker<'a>(observed: &Observed<'a>) -> Option<State<'a>> {
 }
 
 fn unusable<'a>(observed: &Observed<'a>, backup: &EtcdBackup) -> Option<State<'a>> {
-    let (name, cluster) = (backup.name(), &observed.restore.spec.cluster_name);
-    if backup.spec.cluster_name.as_ref() != Some(cluster) {
+    let (name, spec) = (backup.name(), &observed.restore.spec);
+    let of_backup = (&backup.spec.cluster_name, &backup.spec.karmada_deployment_ref);
+    if of_backup != (&spec.cluster_name, &spec.karmada_deployment_ref) {
         let message = format!(
-            "EtcdBackup {name} is of {}, and this restores cluster {cluster}: make a new EtcdRestore",
-            backup.spec.subject()
+            "EtcdBackup {name} is of {}, and this restores {}: make a new EtcdRestore",
+            backup.spec.subject(),
+            spec.subject()
         );
         return Some(State::GivenUp(Reason::BackupOfOtherCluster.into(), message));
     }

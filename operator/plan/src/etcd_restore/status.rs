@@ -7,7 +7,7 @@ use crds::names::condition;
 use crds::playbook_run::{RunPhase, end};
 use crds::references::LocalRef;
 use crds::{EtcdRestoreStatus, ObjectExt, PlaybookRun, Reason};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
 use super::observed::Observed;
 use super::runs::{self, Runs};
@@ -22,33 +22,46 @@ pub(super) fn status(observed: &Observed<'_>, runs: &Runs<'_>, state: &State<'_>
     let old = observed.restore.status.clone().unwrap_or_default();
     let told = Told::new(observed, runs, state);
     let message = cut(told.message);
-    let mut conditions = old.conditions;
     let ended = told.phase.end();
-    let mut statements = match ended {
-        Some(phase) => end(phase, &told.reason, &message),
-        None => vec![Statement::new(condition::COMPLETE, false, told.reason, message.clone())],
-    };
     let waits_for_a_person = [RestorePhase::AwaitingApproval, RestorePhase::Interrupted].contains(&told.phase);
+    let conditions = conditions(observed, &told.phase, (told.reason, &message), waits_for_a_person);
+    let now = Time(observed.now);
+    let started = |run: &&PlaybookRun| run.status.as_ref()?.started_at.clone();
+    EtcdRestoreStatus {
+        observed_generation: observed.restore.metadata.generation,
+        phase: Some(told.phase),
+        message: Some(message),
+        run_ref: told.run.map(|run| LocalRef::new(run.name())).or(old.run_ref),
+        plane_backup: None,
+        staged: runs.staging.iter().find_map(|run| runs::staged_by(run)).cloned().or(old.staged),
+        safety_backup: taken_before(observed, runs).or(old.safety_backup),
+        began_at: old.began_at.or(runs.restoring.first().and_then(started)),
+        finished_at: old.finished_at.or(ended.map(|_| now.clone())),
+        old_data_removed_at: old.old_data_removed_at,
+        conditions,
+    }
+}
+
+/// What the conditions say in this phase, for this reason.
+pub(super) fn conditions(
+    observed: &Observed<'_>,
+    phase: &RestorePhase,
+    (reason, message): (String, &str),
+    waits_for_a_person: bool,
+) -> Vec<Condition> {
+    let old = observed.restore.status.as_ref().map(|status| status.conditions.clone());
+    let (mut conditions, ended) = (old.unwrap_or_default(), phase.end());
+    let mut statements = match ended {
+        Some(phase) => end(phase, &reason, message),
+        None => vec![Statement::new(condition::COMPLETE, false, reason, message.to_owned())],
+    };
     let failed = ended == Some(RunPhase::Failed);
     if let Some(why) = statements.first().cloned() {
         let standing = Standing::new(ended == Some(RunPhase::Succeeded), waits_for_a_person || failed);
         standing.report(&why, &mut conditions, &mut statements);
     }
     let generation = observed.restore.metadata.generation;
-    let now = Time(observed.now);
-    let started = |run: &&PlaybookRun| run.status.as_ref()?.started_at.clone();
-    EtcdRestoreStatus {
-        observed_generation: generation,
-        phase: Some(told.phase),
-        message: Some(message),
-        run_ref: told.run.map(|run| LocalRef::new(run.name())).or(old.run_ref),
-        staged: runs.staging.iter().find_map(|run| runs::staged_by(run)).cloned().or(old.staged),
-        safety_backup: taken_before(observed, runs).or(old.safety_backup),
-        began_at: old.began_at.or(runs.restoring.first().and_then(started)),
-        finished_at: old.finished_at.or(ended.map(|_| now.clone())),
-        old_data_removed_at: old.old_data_removed_at,
-        conditions: conditions::state(&conditions, &statements, generation, &now),
-    }
+    conditions::state(&conditions, &statements, generation, &Time(observed.now))
 }
 
 /// The backup of what was there, if it was begun before the control plane was stopped.
@@ -147,15 +160,18 @@ fn restored(observed: &Observed<'_>, runs: &Runs<'_>, problem: Option<&str>) -> 
     }
     let status = observed.restore.status.as_ref();
     let known = status.and_then(|status| status.safety_backup.clone());
-    match (taken_before(observed, runs).or(known), safety(observed)) {
-        (Some(taken), _) => said.push_str(&format!(
+    said.push_str(&way_back(observed, taken_before(observed, runs).or(known)));
+    said
+}
+
+/// What is said at the end of the backup of what was there.
+pub(super) fn way_back(observed: &Observed<'_>, taken: Option<LocalRef>) -> String {
+    match (taken, safety(observed)) {
+        (Some(taken), _) => format!(
             "; EtcdBackup {} has what was there: to return to it, make an EtcdRestore with source.backupRef {}",
             taken.name, taken.name
-        )),
-        (None, Safety::Missing(Some(why))) => {
-            said.push_str(&format!("; no backup was made of what was there: {why}"));
-        }
-        (None, _) => {}
+        ),
+        (None, Safety::Missing(Some(why))) => format!("; no backup was made of what was there: {why}"),
+        (None, _) => String::new(),
     }
-    said
 }

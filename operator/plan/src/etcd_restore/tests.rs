@@ -1,4 +1,5 @@
 mod faults;
+mod planes;
 
 use crds::etcd_restore::RestorePhase;
 use crds::names::{annotation, finalizer};
@@ -10,6 +11,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::{Value, json};
 
 use super::{Action, Observed, holds_the_cluster, is_over, plan};
+use crate::key_transfer::RestoringSeen;
 use crate::{Next, Plan};
 
 const NOW: &str = "2026-03-01T12:00:00Z";
@@ -113,6 +115,8 @@ impl World {
             machines: &self.machines.iter().collect::<Vec<_>>(),
             runs: &self.runs.iter().collect::<Vec<_>>(),
             restores: &restores,
+            plane: None,
+            keys: &RestoringSeen::default(),
         })
     }
 
@@ -123,6 +127,7 @@ impl World {
             match action {
                 Action::AddFinalizer => self.restore.metadata.finalizers = Some(vec![finalizer::RESTORE.into()]),
                 Action::RemoveFinalizer => self.gone = true,
+                Action::FetchKeys(_) | Action::DropKeyTransfer => panic!("a cluster's are fetched by its runs"),
                 Action::BackUp(mut backup) => {
                     assert!(self.safety.is_none(), "it is made once");
                     assert!(backup.metadata.owner_references.is_none(), "it stays when the restore goes");

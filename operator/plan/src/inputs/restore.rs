@@ -49,9 +49,9 @@ pub(super) fn staging(
         return Err(refused(format!("EtcdRestore {name} has not asked for this run: make an EtcdRestore, which does")));
     }
     let deployment = cluster.deployment;
-    if restore.spec.cluster_name != deployment.name() {
-        let of = &restore.spec.cluster_name;
-        return Err(refused(format!("EtcdRestore {name} is of cluster {of}, and this run of {}", deployment.name())));
+    if restore.spec.cluster_name.as_deref() != Some(deployment.name()) {
+        let of = restore.spec.subject();
+        return Err(refused(format!("EtcdRestore {name} is of {of}, and this run of {}", deployment.name())));
     }
     if !run.spec.steps.contains(&Step::StageBackup) {
         return Ok(None);
@@ -271,7 +271,7 @@ mod tests {
         assert!(check(|_, run| run.metadata.owner_references = None).contains("has not asked for this run"));
         assert!(check(|_, run| run.spec.restore_ref = None).contains("restoreRef is missing"));
         assert!(
-            check(|seen, _| seen.restore.as_mut().unwrap().spec.cluster_name = "rome".into())
+            check(|seen, _| seen.restore.as_mut().unwrap().spec.cluster_name = Some("rome".into()))
                 .contains("of cluster rome")
         );
         assert!(

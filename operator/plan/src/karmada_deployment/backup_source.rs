@@ -11,6 +11,11 @@ pub(crate) fn is_installed(object: &KarmadaDeployment) -> bool {
     object.status.as_ref().is_some_and(|status| status.version.is_some())
 }
 
+/// Whether it is being set back to a backup: what its etcd has is neither what was there nor what is to be.
+pub(crate) fn is_being_restored(object: &KarmadaDeployment) -> bool {
+    object.status.as_ref().and_then(|status| status.restored_from.as_ref()).is_some_and(|record| record.step.is_some())
+}
+
 /// What its API servers run, if it is known.
 pub(crate) fn kubernetes_version(object: &KarmadaDeployment) -> Option<KubernetesVersion> {
     let mut components = object.status.as_ref()?.components.iter();

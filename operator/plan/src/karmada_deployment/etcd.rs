@@ -12,7 +12,7 @@ mod volumes;
 
 pub use names::ETCD_CLIENT_PORT;
 pub(super) use names::{
-    ETCD_PORTS, MOST_MEMBERS, NO_CLUSTER, claim_name, etcd_member_name, initial_cluster, peer_url, pod_name,
+    CLAIMS, ETCD_PORTS, MOST_MEMBERS, NO_CLUSTER, claim_name, etcd_member_name, initial_cluster, peer_url, pod_name,
 };
 pub(super) use scaling::scaling;
 pub use seen::{EtcdMember, EtcdSeen, EtcdWorkload, Membership};
@@ -23,7 +23,7 @@ pub(super) use volumes::told_volumes;
 use crds::{KarmadaDeployment, ObjectExt};
 
 use super::observed::HostFacts;
-use super::restoring::restoring;
+use super::restoring::{record, restoring};
 
 /// What is done to etcd itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -76,7 +76,23 @@ pub fn claims_asked(object: &KarmadaDeployment, facts: &HostFacts) -> Vec<(i32, 
     };
     let are_asked = members_are_asked(object, facts);
     let is_asked = |ordinal: &i32| are_asked || (*ordinal < settled && !workload.volumes.contains_key(ordinal));
-    (0..=settled).filter(is_asked).map(|ordinal| (ordinal, claim_name(object, ordinal))).collect()
+    (0..=settled).filter(is_asked).map(|ordinal| (ordinal, claim_name(object, &workload.claims, ordinal))).collect()
+}
+
+/// What the names of the claims of its volumes begin with: those of a StatefulSet that is there never change.
+pub(super) fn claims(object: &KarmadaDeployment, facts: &HostFacts) -> String {
+    let seen = facts.etcd.workload.as_ref().map(|workload| workload.claims.as_str());
+    let restored = || record(object).and_then(|record| record.claims.as_deref());
+    seen.or_else(restored).unwrap_or(CLAIMS).to_owned()
+}
+
+/// The names of the claims of the volumes that its StatefulSet has by now; none: it is not there.
+pub(super) fn claims_in_use(object: &KarmadaDeployment, facts: &HostFacts) -> Vec<String> {
+    let workload = facts.etcd.workload.as_ref();
+    let names = |workload: &EtcdWorkload| {
+        (0..workload.replicas).map(|ordinal| claim_name(object, &workload.claims, ordinal)).collect()
+    };
+    workload.map(names).unwrap_or_default()
 }
 
 /// The Pods that etcd is asked through, the first first, each with the name that its certificate is for.

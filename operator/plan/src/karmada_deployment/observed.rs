@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crds::cluster::ComponentHealth;
-use crds::{Cluster, EtcdBackup, EtcdBackupSchedule, KarmadaDeployment};
+use crds::{Cluster, EtcdBackup, EtcdBackupSchedule, EtcdRestore, KarmadaDeployment};
 use jiff::Timestamp;
 use serde_json::Value;
 
@@ -51,7 +51,9 @@ pub struct Observed<'a> {
     pub backups: &'a [&'a EtcdBackup],
     /// The EtcdBackupSchedules that refer to it.
     pub schedules: &'a [&'a EtcdBackupSchedule],
-    /// What was seen of the backup that it begins with.
+    /// The EtcdRestores that refer to it.
+    pub restores: &'a [&'a EtcdRestore],
+    /// What was seen of the backup that it begins with, or is set back to.
     pub restore: &'a RestoreSeen,
     /// What was seen of its members.
     pub members: members::Seen<'a>,

@@ -83,10 +83,7 @@ pub(super) fn container(object: &KarmadaDeployment, release: &Release, component
         command: [vec![program.to_owned()], written(flags), written(given(object, release, component))].concat(),
         probe,
         ports,
-        mounts: match is_etcd {
-            true => vec![json!({ "name": "data", "mountPath": "/var/lib/etcd" })],
-            false => sidecars::mounts(object, component).collect(),
-        },
+        mounts: sidecars::mounts(object, component).collect(),
         env: if is_etcd { etcd_environment(object) } else { Vec::new() },
     }
 }

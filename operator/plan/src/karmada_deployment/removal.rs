@@ -6,13 +6,14 @@ use crds::cluster_addon::AppliedObject;
 use serde_json::Value;
 
 use super::action::Action;
+use super::component::Component;
 use super::contact::Contact;
 use super::estimators;
 use super::members;
 use super::names::is_made_for;
 use super::observed::Observed;
 use super::place::{Place, Wanted, object_of};
-use super::restoring::is_wanted;
+use super::restoring::{is_later, is_wanted};
 use crate::cluster_addon::Deletion;
 
 /// A kind: group, version, kind.
@@ -55,6 +56,10 @@ pub(super) fn removal(observed: &Observed<'_>, wanted: &[Wanted]) -> Removal {
     let (Contact::Made(host), Contact::Made(plane)) = (observed.host, observed.plane) else {
         return Removal::default();
     };
+    // One that has stopped to be set back is looked at by nothing that still answers.
+    if is_later(observed.object, &observed.facts.versions, Component::Etcd) {
+        return Removal::default();
+    }
     let known = members::roster(observed.object, observed.members.neighbours, observed.members.plane.seen());
     let is_known = |name: &str| known.iter().any(|target| target.name == name);
     let is_wanted = |place: Place, live: &Value| {

@@ -7,6 +7,7 @@ mod estimators;
 mod etcd;
 mod faults;
 mod fields;
+mod in_place;
 mod lost_volumes;
 mod members;
 mod probe;

@@ -39,12 +39,15 @@ pub fn wanted(
     let (Some(release), Some(authority)) = (Release::wanted(&object.spec), authority(material)) else {
         return wanted;
     };
-    if let Some(Restoring::Under(record, KarmadaRestoreStep::Data)) = restoring(object, &facts.versions) {
+    if let Some(Restoring::Under(record, step @ (KarmadaRestoreStep::Stop | KarmadaRestoreStep::Data))) =
+        restoring(object, &facts.versions)
+    {
         if is_on_machines {
             return wanted;
         }
         wanted.extend(host::pull_secrets(object, material));
-        let data = material.restore.as_ref().map(|given| data::wanted(object, release, given, record));
+        let given = material.restore.as_ref().filter(|_| step == KarmadaRestoreStep::Data);
+        let data = given.map(|given| data::wanted(object, release, given, record));
         wanted.extend(data.into_iter().flatten());
         wanted.sort_by_key(|one| one.stage);
         return wanted;

@@ -26,12 +26,12 @@ fn base64(text: &str) -> String {
 }
 
 /// A ConfigMap that Karmada has put there.
-fn put_managed(api: &FakeApi, name: &str, value: &str) {
+pub(super) fn put_managed(api: &FakeApi, name: &str, value: &str) {
     let labels = json!({"karmada.io/managed": "true"});
     api.put("configmaps", &format!("{{apiVersion: v1, kind: ConfigMap, metadata: {{name: {name}, namespace: default, labels: {labels}}}, data: {{a: '{value}'}}}}"));
 }
 
-fn put_work(plane: &FakeApi, member: &str, names: &[&str]) {
+pub(super) fn put_work(plane: &FakeApi, member: &str, names: &[&str]) {
     let manifest = |name: &&str| {
         let metadata = json!({"name": name, "namespace": "default", "labels": {"karmada.io/managed": "true"}});
         json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"a": "1"}})
@@ -72,6 +72,12 @@ async fn migrating_to(world: World) -> World {
         "source": {"stored": {"storageRef": {"name": "bucket"}, "location": "_karmada/k0/u/1"}}, "identityRef": {"name": "age"},
     });
     world.api.edit(KEY, |object| object["spec"]["restoreFrom"] = from);
+    put_bucket(&world);
+    world
+}
+
+/// The BackupStorage `bucket` with what it needs, and the Secret `age` with an identity.
+pub(super) fn put_bucket(world: &World) {
     let s3 = "{endpoint: 'https://s3.example.com', bucket: b, region: r, credentialsRef: {name: s3}}";
     let reachable =
         "{type: Reachable, status: 'True', reason: Answers, message: '', lastTransitionTime: '2026-01-01T00:00:00Z'}";
@@ -85,7 +91,6 @@ async fn migrating_to(world: World) -> World {
             &format!("{{apiVersion: v1, kind: Secret, metadata: {{name: {name}, namespace: fleet}}, data: {data}}}"),
         );
     }
-    world
 }
 
 /// At which the backup was taken.
@@ -116,19 +121,23 @@ fn jobs_run(world: &World) {
     }
 }
 
+/// Those of another plane, or of this one where an EtcdRestore asks for them.
 fn keys_arrive(world: &World, job: &str, uid: &Value) {
+    let is_own = !world.api.values("etcdrestores").is_empty();
     let now = "2026-11-27T00:00:00Z".parse().unwrap();
-    let mut data: BTreeMap<String, String> = Pki::generate(TABLE, &Scheme::default(), now)
-        .unwrap()
-        .data()
-        .into_iter()
-        .map(|(name, content)| (name, STANDARD.encode(content.0)))
-        .collect();
-    data.insert(SNAPSHOT_KEY.to_owned(), STANDARD.encode([7; 16]));
-    world.api.edit("secrets/fleet/k1-fetched-keys", |secret| secret["data"] = json!(data));
+    let others = || -> BTreeMap<String, String> {
+        let data = Pki::generate(TABLE, &Scheme::default(), now).unwrap().data();
+        data.into_iter().map(|(name, content)| (name, STANDARD.encode(content.0))).collect()
+    };
+    let mut data = match is_own {
+        true => world.api.get("secrets/fleet/k1-pki").unwrap()["data"].clone(),
+        false => json!(others()),
+    };
+    data[SNAPSHOT_KEY] = json!(STANDARD.encode([7; 16]));
+    world.api.edit("secrets/fleet/k1-fetched-keys", |secret| secret["data"] = data);
     let plane = FetchedPlane {
-        name: "k0".into(),
-        uid: FORMER.into(),
+        name: if is_own { "k1".into() } else { "k0".into() },
+        uid: if is_own { UID.into() } else { FORMER.into() },
         version: Some("1.18.2".into()),
         // Nobody listens there.
         endpoint: Some("https://127.0.0.1:1".into()),
@@ -162,7 +171,7 @@ fn keys_arrive(world: &World, job: &str, uid: &Value) {
 }
 
 /// A person runs the command of the message, if there is one; whether there was.
-fn approve(world: &World) -> bool {
+pub(super) fn approve(world: &World) -> bool {
     let message = world.message();
     let Some((_, rest)) = message.split_once("clusterwright.dev/approve=") else { return false };
     let value = rest.split(' ').next().unwrap().trim_end_matches('.').to_owned();
@@ -171,19 +180,19 @@ fn approve(world: &World) -> bool {
 }
 
 /// Passes, and what Jobs do between them, until nothing happens any more.
-async fn settle(world: &World) {
+pub(super) async fn settle(world: &World) {
     for _ in 0..6 {
         world.passes(MANY).await;
         jobs_run(world);
     }
 }
 
-fn step(object: &KarmadaDeployment) -> Option<KarmadaRestoreStep> {
+pub(super) fn step(object: &KarmadaDeployment) -> Option<KarmadaRestoreStep> {
     object.status.as_ref()?.restored_from.as_ref()?.step
 }
 
 /// The UIDs of what must not be made again.
-fn identities(world: &World) -> BTreeMap<String, Value> {
+pub(super) fn identities(world: &World) -> BTreeMap<String, Value> {
     let of = |title: &str, api: &FakeApi, kinds: &[&str]| {
         let names = api.names().into_iter().filter(|name| kinds.iter().any(|kind| name.starts_with(kind)));
         let uid = |name: String| (format!("{title} {name}"), api.get(&name).unwrap()["metadata"]["uid"].clone());

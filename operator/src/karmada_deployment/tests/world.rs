@@ -21,6 +21,7 @@ use super::machines;
 use crate::cache::{Kind, Watched};
 use crate::context::Context;
 use crate::decoding::Decoded;
+use crate::etcd_restore;
 use crate::fake_api::{Cut, FakeApi};
 use crate::karmada_deployment::Observation;
 use crate::pki::{Pki, fixtures};
@@ -237,10 +238,14 @@ impl World {
         fill(ctx, &cache.runs, shown, "playbookruns");
         fill(ctx, &cache.backup_storages, shown, "backupstorages");
         fill(ctx, &cache.etcd_backups, shown, "etcdbackups");
+        fill(ctx, &cache.etcd_restores, shown, "etcdrestores");
         fill(ctx, &cache.etcd_backup_schedules, shown, "etcdbackupschedules");
         for object in cache.karmada_deployments.everywhere() {
             // What goes wrong is tried again by the next one. Its future is too large for a test's stack.
             let _ = Box::pin(reconcile::<Observation>(ctx.clone(), object)).await;
+        }
+        for restore in cache.etcd_restores.everywhere() {
+            let _ = Box::pin(reconcile::<etcd_restore::Observation>(ctx.clone(), restore)).await;
         }
     }
 

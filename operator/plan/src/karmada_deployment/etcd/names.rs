@@ -24,9 +24,12 @@ pub(in super::super) fn pod_name(object: &KarmadaDeployment, ordinal: i32) -> St
     format!("{}-{ordinal}", component_name(object, Component::Etcd))
 }
 
-/// Name of the claim of its volume.
-pub(in super::super) fn claim_name(object: &KarmadaDeployment, ordinal: i32) -> String {
-    format!("data-{}", pod_name(object, ordinal))
+/// What the names of the claims of its members' volumes begin with, unless it was set back to a backup.
+pub(in super::super) const CLAIMS: &str = "data";
+
+/// Name of the claim of its volume, where those of all members begin so.
+pub(in super::super) fn claim_name(object: &KarmadaDeployment, claims: &str, ordinal: i32) -> String {
+    format!("{claims}-{}", pod_name(object, ordinal))
 }
 
 /// Its URL for the other members.

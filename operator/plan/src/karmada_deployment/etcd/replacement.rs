@@ -82,7 +82,8 @@ impl Scene<'_> {
 
     /// What makes its volume a new one.
     fn renewal(&self, ordinal: i32) -> String {
-        let (namespace, claim) = (&self.object.spec.host_namespace, claim_name(self.object, ordinal));
+        let (namespace, claim) =
+            (&self.object.spec.host_namespace, claim_name(self.object, &self.workload.claims, ordinal));
         let pod = pod_name(self.object, ordinal);
         format!("run on the host cluster: {}", commands::delete_volume(namespace, &claim, &pod))
     }

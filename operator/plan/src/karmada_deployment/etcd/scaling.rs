@@ -236,7 +236,7 @@ impl Scene<'_> {
     /// A volume from before is deleted; none: there is none.
     fn drop_claim(&self, ordinal: i32) -> Option<Scaling> {
         let claim = (self.claims)(ordinal)?;
-        let name = claim_name(self.object, ordinal);
+        let name = claim_name(self.object, &self.workload.claims, ordinal);
         if !is_made_for(claim, self.object) {
             let namespace = &self.object.spec.host_namespace;
             return Some(self.blocked(format!(

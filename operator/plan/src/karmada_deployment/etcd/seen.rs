@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::super::component::Component;
 use super::super::names::{component_name, is_made_for};
-use super::names::{MOST_MEMBERS, peer_url};
+use super::names::{CLAIMS, MOST_MEMBERS, peer_url};
 use super::volume::{self, EtcdVolume};
 
 /// What is seen of an etcd in Pods, before it is known what is wanted.
@@ -25,6 +25,8 @@ pub struct EtcdSeen {
 /// What is seen of its StatefulSet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EtcdWorkload {
+    /// What the names of the claims of its volumes begin with.
+    pub claims: String,
     /// Pods that there are to be.
     pub replicas: i32,
     /// Pods that are ready.
@@ -46,7 +48,9 @@ impl EtcdWorkload {
         let number = |value: &Value| value.as_i64().and_then(|number| i32::try_from(number).ok());
         let annotations = &live["metadata"]["annotations"];
         let members = annotations[annotation::ETCD_MEMBERS].as_str();
+        let claims = live["spec"]["volumeClaimTemplates"][0]["metadata"]["name"].as_str();
         Some(Self {
+            claims: claims.unwrap_or(CLAIMS).to_owned(),
             replicas: number(&live["spec"]["replicas"]).unwrap_or(1),
             ready: number(&live["status"]["readyReplicas"]).unwrap_or_default(),
             members: members.and_then(|members| members.parse().ok()).filter(|members| *members > 0),

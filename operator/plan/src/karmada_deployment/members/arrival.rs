@@ -1,8 +1,10 @@
 //! Agents that have yet to come to a restored plane. Its Clusters say of their members what the backup has: that of a
-//! Pull member is believed once its agent has renewed the member's Lease there.
+//! Pull member is believed once its agent has renewed the member's Lease there. One that was a member before the plane
+//! was set back has to come again.
 
-use crds::karmada_deployment::{KarmadaMemberStatus, KarmadaRestoredFrom, SyncMode};
+use crds::karmada_deployment::{KarmadaMemberPhase, KarmadaMemberStatus, KarmadaRestoredFrom, SyncMode};
 use crds::{KarmadaDeployment, Reason};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::Value;
 
 use super::super::restore::revision::is_written_since;
@@ -21,10 +23,11 @@ const PATIENCE_SECONDS: i64 = 300;
 /// Whether there is a Pull member of a restored plane that it has not reached yet, so that Leases are looked at.
 pub fn agents_are_awaited(object: &KarmadaDeployment, targets: &[Target]) -> bool {
     let known = known(object);
-    let has_joined = |target: &Target| known.get(target.name.as_str()).is_some_and(|status| status.joined_at.is_some());
+    let Some(record) = record(object) else { return false };
+    let has_come = |target: &Target| known.get(target.name.as_str()).is_some_and(|status| has_come(record, status));
     let may_be =
-        |target: &Target| target.sync_mode == SyncMode::Pull && target.wish != Wish::Leave && !has_joined(target);
-    record(object).is_some() && targets.iter().any(may_be)
+        |target: &Target| target.sync_mode == SyncMode::Pull && target.wish != Wish::Leave && !has_come(target);
+    targets.iter().any(may_be)
 }
 
 /// Whether what the plane says of a member was found out by the plane itself.
@@ -61,8 +64,20 @@ pub(super) fn awaited(context: &Context<'_>, is_made: bool, why: Option<String>)
 
 /// The backup that the plane began with, as long as it may be all that the plane knows of this member.
 fn of_restore<'a>(context: &Context<'a>) -> Option<&'a KarmadaRestoredFrom> {
-    let may_be = context.target.sync_mode == SyncMode::Pull && !context.has_joined();
-    record(context.observed.object).filter(|_| may_be)
+    let has_come = |record: &KarmadaRestoredFrom| context.known.is_some_and(|known| has_come(record, known));
+    let record = record(context.observed.object).filter(|_| context.target.sync_mode == SyncMode::Pull)?;
+    (!has_come(record)).then_some(record)
+}
+
+/// Whether its agent was seen in the restored plane: it has joined; where that was before the plane was set back, it is
+/// a member again since what acts was approved.
+fn has_come(record: &KarmadaRestoredFrom, known: &KarmadaMemberStatus) -> bool {
+    let Some(joined_at) = &known.joined_at else { return false };
+    let is_since = |approved: &Time| {
+        joined_at >= approved || (known.phase == KarmadaMemberPhase::Joined && known.since >= *approved)
+    };
+    let stays = record.restore_ref.is_none() || record.undone_at.is_some();
+    stays || record.approved_at.as_ref().is_some_and(is_since)
 }
 
 /// What its agent renews, by the member's name.

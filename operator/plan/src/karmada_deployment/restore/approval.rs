@@ -13,7 +13,9 @@ use crate::size::size;
 
 /// The value that approves it.
 pub(super) fn value(object: &KarmadaDeployment, record: &KarmadaRestoredFrom, report: &Report) -> String {
-    approval::value(What::Restore, &object.metadata, &[&record.location, &record.sha256, &report.digest()])
+    let digest = report.digest();
+    let acts = [&record.location, &record.sha256, &digest].into_iter().chain(&record.restore_uid);
+    approval::value(What::Restore, &object.metadata, &acts.map(String::as_str).collect::<Vec<_>>())
 }
 
 /// Whether the object carries it.
@@ -33,20 +35,23 @@ pub(super) fn message(
     let told: Vec<String> = members.iter().map(|member| format!("{}: {}", member.name, member.message)).collect();
     let told = if told.is_empty() { "it has no members".to_owned() } else { told.join("; ") };
     format!(
-        "backup {} of plane {}, taken {}, {} at revision {}, is restored, and nothing acts by it yet; {}. To have it propagate: {command}. \
+        "backup {} of plane {}, taken {}, {} at revision {}, is restored, and nothing acts by it yet{}. To have it propagate: {command}. \
          What would become of members (all in status.restoredFrom.members): {told}",
         record.backup,
         record.plane,
         day_and_clock(record.taken_at.0),
         size(record.size),
         record.revision,
-        stopped(record, former),
+        stopped(object, record, former),
     )
 }
 
-/// What is known of the plane that was backed up.
-fn stopped(record: &KarmadaRestoredFrom, former: &FormerPlane) -> String {
-    let whose = format!("programs and agents of the former plane (UID {}) must be stopped", record.plane_uid);
+/// What is known of the plane that was backed up, unless it is this one.
+fn stopped(object: &KarmadaDeployment, record: &KarmadaRestoredFrom, former: &FormerPlane) -> String {
+    if record.plane_uid == object.uid() {
+        return String::new();
+    }
+    let whose = format!("; programs and agents of the former plane (UID {}) must be stopped", record.plane_uid);
     match (former, &record.endpoint) {
         (FormerPlane::Silent(why), Some(endpoint)) => format!("{whose}: {endpoint} is not seen to serve it ({why})"),
         (_, _) => format!("{whose}: where it was reached is not known"),

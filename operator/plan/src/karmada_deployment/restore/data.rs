@@ -11,14 +11,14 @@ use serde_json::{Value, json};
 
 use super::super::component::Component;
 use super::super::contents::Files;
-use super::super::etcd::{etcd_member_name, first_members, initial_cluster};
+use super::super::etcd::{CLAIMS, claim_name, etcd_member_name, first_members, initial_cluster};
 use super::super::material::RestoreMaterial;
 use super::super::names::{component_name, host_metadata, pod_selector, prefixed};
 use super::super::place::{Hold, Stage, Wanted};
 use super::super::pod::{confined, pull_secret_refs, security};
 use super::super::release::Release;
 use super::super::volume::claim;
-use super::revision::BUMP;
+use super::revision::bump;
 
 /// Where the snapshot is put, and where etcd's volume is.
 const SNAPSHOT: &str = "/restore";
@@ -40,7 +40,7 @@ pub(in super::super) fn wanted(
     let Some(local) = object.spec.etcd.local() else { return Vec::new() };
     let mut wanted = vec![Wanted::on_host(Stage::Foundation, secret(object, &material.files))];
     for ordinal in 0..first_members(object) {
-        let volume = format!("data-{}-{ordinal}", component_name(object, Component::Etcd));
+        let volume = claim_name(object, claims(record), ordinal);
         let mut metadata = host_metadata(object, &volume);
         let selector = pod_selector(object, Component::Etcd);
         metadata["labels"]["app.kubernetes.io/name"] = selector["app.kubernetes.io/name"].clone();
@@ -53,6 +53,16 @@ pub(in super::super) fn wanted(
         wanted.push(Wanted::on_host(Stage::EtcdData, job).held(Hold::Kept));
     }
     wanted
+}
+
+/// What the names of the claims begin with.
+fn claims(record: &KarmadaRestoredFrom) -> &str {
+    record.claims.as_deref().unwrap_or(CLAIMS)
+}
+
+/// What this and no other restore of the plane puts behind names: a Job of an earlier one made other data.
+fn mark(record: &KarmadaRestoredFrom) -> String {
+    record.claims.as_ref().map(|claims| format!("-{claims}")).unwrap_or_default()
 }
 
 /// Name of what they are given.
@@ -73,7 +83,7 @@ fn job(
     material: &RestoreMaterial,
     (ordinal, volume): (i32, &str),
 ) -> Value {
-    let metadata = host_metadata(object, &format!("{}-{ordinal}", secret_name(object)));
+    let metadata = host_metadata(object, &format!("{}{}-{ordinal}", secret_name(object), mark(record)));
     let mut labels = metadata["labels"].clone();
     labels["app.kubernetes.io/name"] = json!(NAME);
     let pod = Component::Etcd.pod(&object.spec);
@@ -107,7 +117,7 @@ fn job(
                     "tolerations": pod.tolerations,
                     "imagePullSecrets": pull_secret_refs(object),
                     "initContainers": [fetch(material, record)],
-                    "containers": [restore(object, release, ordinal)],
+                    "containers": [restore(object, (release, record), ordinal)],
                     "volumes": volumes,
                 },
             },
@@ -138,16 +148,16 @@ fn fetch(material: &RestoreMaterial, record: &KarmadaRestoredFrom) -> Value {
     })
 }
 
-fn restore(object: &KarmadaDeployment, release: &Release, ordinal: i32) -> Value {
+fn restore(object: &KarmadaDeployment, (release, record): (&Release, &KarmadaRestoredFrom), ordinal: i32) -> Value {
     let name = format!("{}-{ordinal}", component_name(object, Component::Etcd));
     let version = Component::Etcd.version(&object.spec, release);
     let flags = [
         format!("--name={name}"),
         format!("--data-dir={}", data_directory()),
         format!("--initial-cluster={}", initial_cluster(object, 0..first_members(object))),
-        format!("--initial-cluster-token={}", crds::ObjectExt::uid(object)),
+        format!("--initial-cluster-token={}{}", crds::ObjectExt::uid(object), mark(record)),
         format!("--initial-advertise-peer-urls=https://{}:2380", etcd_member_name(object, ordinal)),
-        format!("--bump-revision={BUMP}"),
+        format!("--bump-revision={}", bump(record)),
         "--mark-compacted".to_owned(),
     ];
     let program = ["/usr/local/bin/etcdutl", "snapshot", "restore", &snapshot_file()].map(str::to_owned);

@@ -3,16 +3,19 @@
 use crds::Reason;
 use crds::cluster_deployment::RestoreFrom;
 use crds::karmada_deployment::{KarmadaRestoreStep as Step, KarmadaRestoredFrom};
-use crds::{KarmadaDeployment, ObjectExt};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::super::action::Action;
 use super::super::observed::Observed;
 use super::super::restoring::{Restoring, record};
 use super::gate::restoring;
+use super::handed::source;
 use super::member_report::report;
+use super::mounted::not_mounted;
 use super::record::{differences, settled};
 use super::scene::Scene;
+use super::stop::stop;
+use super::undo::{is_turned, turned};
 use super::{approval, gate, on_machines};
 use crate::addon::Problem;
 use crate::key_progress::{KeyProgress, key_progress};
@@ -39,7 +42,7 @@ impl Outcome {
     }
 
     /// The same, before all stages.
-    fn before(self) -> Self {
+    pub(super) fn before(self) -> Self {
         Self { is_before: true, ..self }
     }
 
@@ -47,7 +50,8 @@ impl Outcome {
         Self { actions, ..self }
     }
 
-    fn moved(record: KarmadaRestoredFrom, message: &str) -> Self {
+    /// At another step from now on.
+    pub(super) fn moved(record: KarmadaRestoredFrom, message: &str) -> Self {
         Self { has_moved: true, ..Self::waits(Some(&record.clone()), titled(&record, restoring(message.to_owned()))) }
     }
 }
@@ -69,13 +73,31 @@ pub(in super::super) fn go_on(scene: &Scene<'_>, restoring: &Restoring<'_>) -> O
         // Of machines nothing else is to be said before they have their data.
         return if scene.machines.is_some() && step == Step::Data { paused.before() } else { paused };
     }
-    if let Some(differences) = differences(observed.object, record).filter(|_| step == Step::Data) {
-        let message =
-            format!("it cannot be restored here: {differences}; delete this KarmadaDeployment, and make it so");
+    if let Some(turned) = turned(observed.object, record, observed.restores) {
+        return Outcome::moved(turned, "going back to the data of before").before();
+    }
+    if is_turned(observed.object, record) {
+        return back(observed, record);
+    }
+    let is_before_data = [Step::Stop, Step::Data].contains(&step);
+    if is_before_data && has_its_data(observed, record) {
+        // What makes data would make it anew beneath etcd.
+        return to(record, Step::Serve, "starting what serves").before();
+    }
+    if let Some(differences) = differences(observed.object, record).filter(|_| is_before_data) {
+        let how = match record.restore_ref {
+            None => "delete this KarmadaDeployment, and make it so",
+            Some(_) => "set it so",
+        };
+        let message = format!("it cannot be restored here: {differences}; {how}");
         let problem = titled(record, Problem { reason: Reason::BackupDoesNotFit, message });
         return Outcome::waits(Some(record), problem).before();
     }
     match step {
+        Step::Stop => match stop(observed) {
+            Some((problem, actions)) => Outcome::waits(Some(record), titled(record, problem)).before().with(actions),
+            None => to(record, Step::Data, "making etcd's data").before(),
+        },
         Step::Data => data(scene, record),
         Step::Serve => match gate::serve(scene) {
             Some(problem) => Outcome::waits(Some(record), titled(record, problem)).with(left(observed)),
@@ -97,14 +119,37 @@ pub(in super::super) fn go_on(scene: &Scene<'_>, restoring: &Restoring<'_>) -> O
     }
 }
 
+/// The plane stops once more, unless etcd is still there as it was; then it starts as any plane does.
+fn back(observed: &Observed<'_>, record: &KarmadaRestoredFrom) -> Outcome {
+    match stop(observed).filter(|_| !has_its_data(observed, record)) {
+        Some((problem, actions)) => Outcome::waits(Some(record), titled(record, problem)).before().with(actions),
+        None => {
+            let undone_at = Some(Time(observed.now));
+            let record = KarmadaRestoredFrom { step: None, undone_at, members: Vec::new(), ..record.clone() };
+            Outcome {
+                record: Some(record),
+                has_moved: true,
+                is_before: true,
+                actions: left(observed),
+                ..Outcome::default()
+            }
+        }
+    }
+}
+
 /// The keys of the backup; with them comes that of its snapshot.
 fn keys(observed: &Observed<'_>, from: &RestoreFrom, record: Option<&KarmadaRestoredFrom>) -> Outcome {
     let object = observed.object;
     let waits = |reason: Reason, message: String| Outcome::waits(record, Problem { reason, message }).before();
-    if let Some(message) = not_mounted(object, observed) {
+    if let Some(message) = not_mounted(object, observed.restore.keys.storage.as_ref()) {
+        let message = format!("{message}, and make this KarmadaDeployment with that one");
         return waits(Reason::BackupNotSupported, message);
     }
-    match key_progress(&Receiver::plane(object, from), &observed.restore.keys, observed.now) {
+    let receiver = match record.and_then(|record| record.restore_ref.as_ref()) {
+        None => Receiver::plane(object, from),
+        Some(_) => Receiver::plane_in_place(object, from),
+    };
+    match key_progress(&receiver, &observed.restore.keys, observed.now) {
         KeyProgress::Waits(message) => waits(Reason::WaitingForBackup, message),
         KeyProgress::Begin(transfer, message) => {
             waits(Reason::FetchingKeys, message).with(vec![Action::FetchKeys(transfer)])
@@ -131,23 +176,6 @@ fn keys(observed: &Observed<'_>, from: &RestoreFrom, record: Option<&KarmadaRest
     }
 }
 
-/// Why Pods of the plane cannot mount the storage; none: they can, or it is a bucket.
-fn not_mounted(object: &KarmadaDeployment, observed: &Observed<'_>) -> Option<String> {
-    // Runs on machines read it from Pods beside the KarmadaDeployment.
-    let storage = observed.restore.keys.storage.as_ref().filter(|_| object.spec.binary.is_none());
-    let storage = storage.filter(|storage| storage.spec.volume.is_some())?;
-    let is_beside = object.spec.host_cluster_ref.is_none() && object.spec.host_namespace == object.namespace();
-    (!is_beside).then(|| {
-        format!(
-            "BackupStorage {} is a volume of namespace {}, which Pods of namespace {} of the host cannot mount: copy the backup into a bucket, \
-             and make this KarmadaDeployment with that one",
-            storage.name(),
-            object.namespace(),
-            object.spec.host_namespace
-        )
-    })
-}
-
 fn data(scene: &Scene<'_>, record: &KarmadaRestoredFrom) -> Outcome {
     let observed = scene.observed;
     if let Some(machines) = scene.machines {
@@ -157,15 +185,32 @@ fn data(scene: &Scene<'_>, record: &KarmadaRestoredFrom) -> Outcome {
             None => to(record, Step::Serve, "starting what serves"),
         };
     }
-    let (material, from) = (&observed.material.restore, observed.object.spec.restore_from.as_ref());
-    // The key of the snapshot is fetched again.
-    if let (None, Some(from)) = (material, from) {
-        return keys(observed, from, Some(record));
+    if observed.material.restore.is_none() {
+        // The key of the snapshot is fetched again.
+        return match source(observed.object, observed.restores) {
+            Some(from) => keys(observed, &from, Some(record)),
+            None => Outcome::waits(Some(record), titled(record, gone(record))).before(),
+        };
     }
     match gate::data(scene) {
         Some((problem, again)) => Outcome::waits(Some(record), titled(record, problem)).with(again),
         None => to(record, Step::Serve, "starting etcd"),
     }
+}
+
+/// What is said where nothing names the identity any more that decrypts the backup.
+fn gone(record: &KarmadaRestoredFrom) -> Problem {
+    let name = record.restore_ref.as_ref().map(|restore| restore.name.as_str()).unwrap_or_default();
+    let message = format!(
+        "EtcdRestore {name} is gone, and with it which identity decrypts the backup: make a new EtcdRestore of this plane"
+    );
+    Problem { reason: Reason::WaitingForBackup, message }
+}
+
+/// Whether etcd is there with the data that was made for this very restore.
+fn has_its_data(observed: &Observed<'_>, record: &KarmadaRestoredFrom) -> bool {
+    let workload = observed.facts.etcd.workload.as_ref();
+    workload.is_some_and(|workload| record.claims.as_ref() == Some(&workload.claims))
 }
 
 /// What fetched the keys: nobody needs it any more.

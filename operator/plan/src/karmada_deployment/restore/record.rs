@@ -1,13 +1,17 @@
-//! The record of a restore, as it is settled once the keys are in place.
+//! The record of a restore, as it is settled once the keys are known.
 
-use crds::KarmadaDeployment;
 use crds::backup::FetchedBackup;
 use crds::karmada_deployment::{KarmadaRestoreStep as Step, KarmadaRestoredFrom};
 use crds::references::LocalRef;
+use crds::{EtcdRestore, KarmadaDeployment, ObjectExt};
 
 use super::super::component::Component;
+use super::super::etcd::CLAIMS;
 use super::super::observed::HostFacts;
 use super::super::release::Release;
+use super::super::restoring::record;
+use super::revision::bump_after;
+use crate::naming::short_hash;
 
 /// The record of what was fetched; none: it is no backup of a plane. Data is never made where etcd runs: there the
 /// status was lost.
@@ -17,8 +21,34 @@ pub(super) fn settled(
     storage_ref: LocalRef,
     facts: &HostFacts,
 ) -> Option<KarmadaRestoredFrom> {
+    of_backup(object, fetched, storage_ref, if has_etcd(object, facts) { Step::Serve } else { Step::Data })
+}
+
+/// The record by which an EtcdRestore sets a plane back; none: it is no backup of a plane. Its data goes into volumes of
+/// its own, so that of before stays.
+pub(crate) fn settled_in_place(
+    object: &KarmadaDeployment,
+    fetched: &FetchedBackup,
+    storage_ref: LocalRef,
+    restore: &EtcdRestore,
+) -> Option<KarmadaRestoredFrom> {
+    let new = of_backup(object, fetched, storage_ref, Step::Stop)?;
+    Some(KarmadaRestoredFrom {
+        restore_ref: Some(LocalRef::new(restore.name())),
+        restore_uid: Some(restore.uid().to_owned()),
+        claims: Some(format!("{CLAIMS}-{}", short_hash(&[restore.uid()], 8))),
+        bump: Some(bump_after(record(object), fetched.revision)),
+        ..new
+    })
+}
+
+fn of_backup(
+    object: &KarmadaDeployment,
+    fetched: &FetchedBackup,
+    storage_ref: LocalRef,
+    step: Step,
+) -> Option<KarmadaRestoredFrom> {
     let plane = fetched.plane.clone()?;
-    let step = if has_etcd(object, facts) { Step::Serve } else { Step::Data };
     // Machines may be others before it is made.
     let local = object.spec.etcd.local().filter(|_| object.spec.binary.is_none());
     Some(KarmadaRestoredFrom {
@@ -36,9 +66,15 @@ pub(super) fn settled(
         version: plane.version,
         dns_domain: fetched.dns_domain.clone(),
         etcd_members: local.map(|local| local.replicas),
+        restore_ref: None,
+        restore_uid: None,
+        claims: None,
+        former_claims: Vec::new(),
+        bump: None,
         step: Some(step),
         members: Vec::new(),
         approved_at: None,
+        undone_at: None,
         restored_at: None,
     })
 }
@@ -52,7 +88,7 @@ fn has_etcd(object: &KarmadaDeployment, facts: &HostFacts) -> bool {
 }
 
 /// How the spec differs from the plane that was backed up in what its data depends on; none: it does not.
-pub(super) fn differences(object: &KarmadaDeployment, record: &KarmadaRestoredFrom) -> Option<String> {
+pub(crate) fn differences(object: &KarmadaDeployment, record: &KarmadaRestoredFrom) -> Option<String> {
     let spec = &object.spec;
     let mut all = Vec::new();
     if spec.host_dns_domain != record.dns_domain {

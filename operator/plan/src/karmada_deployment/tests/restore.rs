@@ -2,17 +2,17 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use crds::backup::{FetchedBackup, FetchedPlane};
+use crds::backup::FetchedBackup;
 use crds::karmada_deployment::{KarmadaRestoreStep as Step, KarmadaRestoredFrom};
-use crds::names::{annotation, label};
+use crds::names::annotation;
 use serde_json::{Value, json};
 
 use super::super::restore::carried;
 use super::super::{Component, FormerPlane, Place};
 use super::world::{World, plane, settled};
-use crate::key_transfer::{KeysSeen, SnapshotKey};
+use crate::key_transfer::KeysSeen;
+use crate::testing::backup_keys::{self, LOCATION, fetched, storage};
 
-const LOCATION: &str = "_karmada/k1/uid-0/1";
 const ALL: &str = "descheduler: {}, search: {}, metricsAdapter: {}, etcd: {local: {replicas: 3}}";
 const FROM: &str = "restoreFrom: {source: {stored: {storageRef: {name: bucket}, location: _karmada/k1/uid-0/1}}, identityRef: {name: age}}";
 
@@ -20,66 +20,14 @@ const FROM: &str = "restoreFrom: {source: {stored: {storageRef: {name: bucket}, 
 pub fn beginning(more: &str) -> World {
     let more = if more.is_empty() { FROM.to_owned() } else { format!("{more}, {FROM}") };
     let mut world = World::new(plane(&more));
-    let keys = &mut world.restore.keys;
-    keys.image = "executor:1".into();
-    keys.identity = true;
-    keys.storage = Some(storage(json!({ "s3": {
-        "endpoint": "https://s3.example.com", "bucket": "b", "region": "r", "credentialsRef": { "name": "s3" } } })));
-    let data = json!({ "accessKeyID": "aWQ=", "secretAccessKey": "a2V5" });
-    let secret = json!({ "metadata": { "name": "s3" }, "data": data });
-    keys.seen.credentials = Some(serde_json::from_value(secret).unwrap());
+    world.restore.keys = backup_keys::seen();
     world
-}
-
-pub fn storage(spec: Value) -> crds::BackupStorage {
-    serde_json::from_value(json!({
-        "apiVersion": "clusterwright.dev/v1alpha1", "kind": "BackupStorage",
-        "metadata": { "name": "bucket", "namespace": "fleet", "uid": "uid-bucket" }, "spec": spec,
-        "status": { "conditions": [{ "type": "Reachable", "status": "True", "reason": "Answers", "message": "",
-            "lastTransitionTime": "2026-01-01T00:00:00Z" }] }
-    }))
-    .unwrap()
-}
-
-pub fn fetched() -> FetchedBackup {
-    let plane = FetchedPlane {
-        name: "k0".into(),
-        uid: "uid-0".into(),
-        version: Some("1.18.1".into()),
-        endpoint: Some("https://10.0.0.8:5443".into()),
-    };
-    FetchedBackup {
-        backup: "nightly".into(),
-        cluster: String::new(),
-        cluster_uid: String::new(),
-        plane: Some(plane),
-        location: LOCATION.into(),
-        taken_at: serde_json::from_value(json!("2026-11-27T03:00:00Z")).unwrap(),
-        revision: 77,
-        size: 3_250_000,
-        sha256: "a0".into(),
-        etcd_version: "3.6.6".into(),
-        kubernetes_version: None,
-        pod_cidr: String::new(),
-        service_cidr: String::new(),
-        dns_domain: "cluster.local".into(),
-    }
 }
 
 /// The Job that fetches the keys ends so, and has written them.
 pub fn job_ends(world: &mut World, backup: &FetchedBackup) {
-    let keys = &mut world.restore.keys;
-    keys.jobs[0].metadata.uid = Some("uid-job".into());
-    let said = json!({ "backup": backup }).to_string();
-    let pod = json!({
-        "metadata": { "name": "p", "labels": { label::RESTORE_FROM: "k1" }, "ownerReferences": [{
-            "apiVersion": "batch/v1", "kind": "Job", "name": "j", "uid": "uid-job", "controller": true }] },
-        "status": { "containerStatuses": [{ "name": "executor", "image": "", "imageID": "", "ready": false,
-            "restartCount": 0, "state": { "terminated": { "exitCode": 0, "message": said } } }] }
-    });
-    keys.pods = vec![serde_json::from_value(pod).unwrap()];
-    keys.keys = if world.keys { KeysSeen::InPlace } else { KeysSeen::Fetched };
-    keys.snapshot_key = Some(SnapshotKey(vec![7; 16]));
+    let keys = if world.keys { KeysSeen::InPlace } else { KeysSeen::Fetched };
+    backup_keys::arrive(&mut world.restore.keys, backup, keys);
 }
 
 /// The same, once it waits for its report.
@@ -131,18 +79,18 @@ pub fn approve(world: &mut World) {
     world.object.metadata.annotations = Some([(annotation::APPROVE.to_owned(), value)].into());
 }
 
-fn runs(world: &World, component: Component) -> bool {
+pub fn runs(world: &World, component: Component) -> bool {
     let kind = if component == Component::Etcd { "StatefulSet" } else { "Deployment" };
     world.find(Place::Host, kind, &format!("k1-{}", component.suffix())).is_some()
 }
 
 /// What propagates, schedules or collects garbage.
-fn acting() -> impl Iterator<Item = Component> {
+pub fn acting() -> impl Iterator<Item = Component> {
     let serves = [Component::Etcd, Component::ApiServer, Component::AggregatedApiServer, Component::Webhook];
     Component::ALL.into_iter().filter(move |component| !serves.contains(component))
 }
 
-fn authorization(world: &World) -> String {
+pub fn authorization(world: &World) -> String {
     let live = world.find(Place::Host, "Deployment", "k1-apiserver").unwrap();
     let command = live["spec"]["template"]["spec"]["containers"][0]["command"].as_array().unwrap();
     let flag = command.iter().filter_map(Value::as_str).find_map(|flag| flag.strip_prefix("--authorization-mode="));

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crds::karmada_deployment::{KarmadaRestoredFrom, KarmadaUpgradeStatus};
 use crds::names::finalizer;
-use crds::{Cluster, EtcdBackup, EtcdBackupSchedule, KarmadaDeployment, ObjectExt};
+use crds::{Cluster, EtcdBackup, EtcdBackupSchedule, EtcdRestore, KarmadaDeployment, ObjectExt};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
@@ -30,7 +30,7 @@ use crate::inputs::InputsProblem;
 use crate::key_transfer::KeysSeen;
 use crate::rotation::own::OwnAuthorities;
 use crate::rotation::{Act, Authorities, Ring, Subject};
-use crate::testing::authorities;
+use crate::testing::{authorities, backup_keys};
 
 pub use etcd::Etcd;
 
@@ -109,7 +109,9 @@ pub struct World {
     pub first_end: Option<Timestamp>,
     pub backups: Vec<EtcdBackup>,
     pub schedules: Vec<EtcdBackupSchedule>,
-    /// The backup that it begins with.
+    /// The EtcdRestores of it.
+    pub restores: Vec<EtcdRestore>,
+    /// The backup that it begins with, or is set back to.
     pub restore: RestoreSeen,
     /// What was done, in words.
     pub log: Vec<String>,
@@ -157,6 +159,7 @@ impl World {
             first_end: None,
             backups: Vec::new(),
             schedules: Vec::new(),
+            restores: Vec::new(),
             restore: RestoreSeen::default(),
             log: Vec::new(),
             fleet: Fleet::default(),
@@ -349,6 +352,7 @@ impl World {
             cluster: self.cluster.as_ref(),
             backups: &self.backups.iter().collect::<Vec<_>>(),
             schedules: &self.schedules.iter().collect::<Vec<_>>(),
+            restores: &self.restores.iter().collect::<Vec<_>>(),
             restore: &self.restore,
             members: self.members.seen(),
             machines,
@@ -408,10 +412,7 @@ impl World {
                 self.restore.keys.keys = KeysSeen::InPlace;
             }
             Action::DropKeyTransfer => {
-                let seen = &mut self.restore.keys;
-                (seen.keys, seen.snapshot_key) = (KeysSeen::Absent, None);
-                seen.jobs.clear();
-                seen.pods.clear();
+                backup_keys::drop_all(&mut self.restore.keys);
             }
             Action::IssueCertificates(leaves) => {
                 self.issues += 1;

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::super::component::Component;
 use super::super::endpoint::PORT;
-use super::super::etcd::{ETCD_PORTS, EtcdSize, NO_CLUSTER, initial_cluster, size, told_volumes};
+use super::super::etcd::{ETCD_PORTS, EtcdSize, NO_CLUSTER, claims, initial_cluster, size, told_volumes};
 use super::super::files::{files, secret};
 use super::super::material::{Material, PULL_SECRET_KEY, pull_secret};
 use super::super::names::{component_name, etcd_peers, host_metadata, pod_selector};
@@ -63,9 +63,12 @@ pub(super) fn components(
         let files = files(object, material, component)?;
         let name = component_name(object, component);
         let mut secret = secret(host_metadata(object, &name), &files);
-        let container = container(object, release, component);
+        let mut container = container(object, release, component);
+        if component == Component::Etcd {
+            container.mounts = vec![json!({ "name": claims(object, facts), "mountPath": "/var/lib/etcd" })];
+        }
         let template = template(object, (component, &version), (&name, &files), &container);
-        let mut workload = workload(object, (component, &version), pods, template);
+        let mut workload = workload((object, facts), (component, &version), pods, template);
         if component == Component::Etcd {
             tell_members((object, facts), &etcd, &mut secret, &mut workload);
         }
@@ -157,7 +160,7 @@ fn budget(object: &KarmadaDeployment, component: Component) -> Value {
 
 /// The workload of a component, which says which version it is.
 fn workload(
-    object: &KarmadaDeployment,
+    (object, facts): (&KarmadaDeployment, &HostFacts),
     (component, version): (Component, &str),
     replicas: i32,
     template: Value,
@@ -178,7 +181,7 @@ fn workload(
             "selector": { "matchLabels": pod_selector(object, component) },
             "template": template,
             "volumeClaimTemplates": [{
-                "metadata": { "name": "data", "labels": pod_selector(object, component) },
+                "metadata": { "name": claims(object, facts), "labels": pod_selector(object, component) },
                 "spec": claim(&local.storage),
             }],
         },

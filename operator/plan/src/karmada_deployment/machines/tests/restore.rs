@@ -7,12 +7,13 @@ use crds::step::Intent;
 use crds::{KarmadaDeploymentStatus, PlaybookRun};
 use serde_json::json;
 
-use super::super::super::tests::restore::{approve, beginning, fetched, job_ends, record, show_members, storage};
+use super::super::super::tests::restore::{approve, beginning, job_ends, record, show_members};
 use super::super::super::tests::world::World;
 use super::super::{seats, secret_files};
 use super::fleet::Fleet;
 use super::stories::{BINARY, ONE, pass, runs};
 use crate::key_transfer::KeysSeen;
+use crate::testing::backup_keys::{fetched, storage};
 
 const STAGED: &str = "bootstrap-os+preflight+prepare+stage-backup+etcd etcd on";
 const ALL: &str = "descheduler: {}, search: {}, metricsAdapter: {}";

@@ -30,6 +30,8 @@ pub struct Etcd {
     pub behind: usize,
     /// Why its members cannot be read.
     pub unreadable: Option<String>,
+    /// What the names of the claims begin with that its StatefulSet makes.
+    claimed: String,
     made: usize,
 }
 
@@ -55,7 +57,7 @@ impl Etcd {
 
     /// The volume of a member is gone, and its claim with it: the next one is empty. What was on it.
     pub fn lose(&mut self, object: &KarmadaDeployment, at: i32) -> String {
-        self.claims.remove(&claim_name(object, at)).expect("a volume");
+        self.claims.remove(&claim_name(object, &self.claimed, at)).expect("a volume");
         self.data.remove(&at).expect("data on it")
     }
 
@@ -121,8 +123,14 @@ impl Etcd {
         let secret = host[&key("Secret", &format!("{}-etcd", object.name()))]["data"].clone();
         let told = |name: &str| String::from_utf8(STANDARD.decode(secret[name].as_str().unwrap()).unwrap()).unwrap();
         let (cluster, state) = (told("initial-cluster"), told("initial-cluster-state"));
+        let claimed = live["spec"]["volumeClaimTemplates"][0]["metadata"]["name"].as_str().unwrap().to_owned();
+        if claimed != self.claimed {
+            // On other volumes it is another etcd.
+            (self.membership, self.data) = Default::default();
+            self.claimed = claimed.clone();
+        }
         let is_there = |claims: &BTreeMap<String, Value>, at: i32| {
-            let name = claim_name(object, at);
+            let name = claim_name(object, &claimed, at);
             claims.contains_key(&name) || host.contains_key(&key("PersistentVolumeClaim", &name))
         };
         self.data.retain(|at, _| is_there(&self.claims, *at));
@@ -195,7 +203,7 @@ impl Etcd {
 
     fn make_claim(&mut self, object: &KarmadaDeployment, at: i32) {
         self.made += 1;
-        let name = claim_name(object, at);
+        let name = claim_name(object, &self.claimed, at);
         let claim = json!({
             "apiVersion": "v1", "kind": "PersistentVolumeClaim",
             "metadata": {
