@@ -98,6 +98,8 @@ impl State {
             _ => {}
         }
         match (method.as_str(), old) {
+            // A review is answered, and not kept.
+            ("POST", _) if target.plural.ends_with("reviews") => (StatusCode::CREATED, body),
             ("POST", Some(_)) => status(409, "AlreadyExists"),
             ("POST", None) => (StatusCode::CREATED, self.create(&key, body)),
             // What has a UID is one that was there.
