@@ -64,6 +64,7 @@ impl World {
     fn plan(&self) -> Plan<Action, EtcdRestoreStatus> {
         let restores: Vec<&EtcdRestore> = self.others.iter().chain([&self.restore]).collect();
         let (storage, none) = (self.keys.storage.as_ref(), RestoringSeen::default());
+        let keys = RestoringSeen { backup: self.backup.clone(), ..self.keys.clone() };
         plan(&Observed {
             now: self.now,
             resumed_at: None,
@@ -77,7 +78,7 @@ impl World {
             runs: &[],
             restores: &restores,
             plane: self.plane.as_ref(),
-            keys: if needs_keys(&self.restore) { &self.keys } else { &none },
+            keys: if needs_keys(&self.restore) { &keys } else { &none },
         })
     }
 
