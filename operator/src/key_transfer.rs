@@ -1,6 +1,6 @@
-//! The keys of the backup that a cluster, or a Karmada control plane, begins with or is set back to: what is observed of
-//! them, and how they get into the object's Secret. What fetches them may write one Secret that is there for nothing else; the
-//! object's own is made from it here, once it is known to hold keys.
+//! The keys of the backup that a cluster, or a Karmada control plane, begins with or is set back to: what is observed
+//! of them, and how they get into the object's Secret. What fetches them may write one Secret that is there for nothing
+//! else; the object's own is made from it here, once it is known to hold keys.
 
 use crds::backup::SNAPSHOT_KEY;
 use crds::cluster_deployment::RestoreFrom;

@@ -30,8 +30,8 @@ pub struct KarmadaDeploymentStatus {
     /// The upgrade that is planned, or under way. Absent: every component has the version that is wanted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub upgrade: Option<KarmadaUpgradeStatus>,
-    /// The backup that the plane began with or was set back to last, or is about to. Absent: it began empty, or its keys
-    /// are being fetched.
+    /// The backup that the plane began with or was set back to last, or is about to. Absent: it began empty, or its
+    /// keys are being fetched.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub restored_from: Option<KarmadaRestoredFrom>,
     /// URL of the plane's API server, as members and administrators reach it.
@@ -105,8 +105,8 @@ pub struct KarmadaDeploymentStatus {
     #[schemars(length(max = 100), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["uid"]))]
     pub forgotten: Vec<ForgottenMachine>,
     /// `Ready`, `EtcdReady`, `APIServerReady`, `ComponentsReady`, `MembersReady`, `UpToDate`; `BackedUp` where an
-    /// EtcdBackupSchedule is for the plane; `LockAvailable`, `AuthoritiesRotated` and `StoreIsOlder` only while they say
-    /// something; `Deleting` while it is so.
+    /// EtcdBackupSchedule is for the plane; `LockAvailable`, `AuthoritiesRotated` and `StoreIsOlder` only while they
+    /// say something; `Deleting` while it is so.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 12), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Vec<Condition>,

@@ -1,7 +1,7 @@
 //! EtcdRestore: has a backup laid ready on the machines, asks a person, and has etcd set back to it; or back again.
 //!
-//! All is decided by the runs that it owns: what they did is known whatever became of its status. A Karmada control plane
-//! has none: it does the same itself, once this has handed it over.
+//! All is decided by the runs that it owns: what they did is known whatever became of its status. A Karmada control
+//! plane has none: it does the same itself, once this has handed it over.
 
 mod action;
 mod approvals;

@@ -30,6 +30,7 @@ pub mod pki;
 mod place;
 mod pod;
 mod probe;
+mod probe_seen;
 mod programs;
 mod progress;
 mod release;
@@ -73,9 +74,8 @@ pub use observed::{HostFacts, Observed, PlaneSeen, Propagated};
 pub use own_cluster::is_cluster_of;
 pub use place::{Hold, Manifest, Place, Stage, Wanted};
 use probe::Probing;
-pub use probe::{
-    ProbeSeen, binding as probe_binding, is_probed, namespace as probe_namespace, template as probe_template,
-};
+pub use probe::is_probed;
+pub use probe_seen::{ProbeSeen, binding as probe_binding, namespace as probe_namespace, template as probe_template};
 use progress::{StageReport, progress};
 pub use release::{DEFINITIONS, RELEASES, Release};
 pub use restore_seen::{FormerPlane, MemberLook, RestoreSeen};

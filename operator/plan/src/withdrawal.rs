@@ -1,5 +1,5 @@
-//! What becomes of a run that is in the way of machines that leave: what has not begun never does, and a join that works
-//! for nobody else ends. A backup that has not begun is taken by another run, on the machines that stay.
+//! What becomes of a run that is in the way of machines that leave: what has not begun never does, and a join that
+//! works for nobody else ends. A backup that has not begun is taken by another run, on the machines that stay.
 
 use crds::PlaybookRun;
 use crds::lock::Operation;
@@ -27,7 +27,7 @@ pub(crate) fn withdrawal(
 ) -> Option<Withdrawal> {
     let intent = run.spec.intent;
     let is_for_who_stays =
-        matches!(intent.spec().effect, Effect::Provisions | Effect::Maintains) || intent == Intent::Backup;
+        [Effect::Provisions, Effect::Maintains].contains(&intent.spec().effect) || intent == Intent::Backup;
     if run.spec.cancel || !is_for_who_stays {
         return None;
     }

@@ -115,9 +115,7 @@ fn are_used(world: &World, since: Timestamp, least: usize, counts: &dyn Fn(&Righ
     // Of owners is asked by admission, and not in the name of the operator.
     let of_owners = |right: &Right| right.resource.ends_with("/finalizers");
     let mut rights = rules(&shipped, "ClusterRole", None, ACCOUNT)?;
-    // The lock of planes on machines, which no plane of this test has.
-    let of_machines = |right: &Right| right.verb == "update" && right.resource == "karmadadeployments/status";
-    rights.retain(|right| of_planes(right) && !of_owners(right) && !of_machines(right));
+    rights.retain(|right| of_planes(right) && !of_owners(right));
     rights.extend(rules(&shipped, "ClusterRole", Some(NAMESPACE), ROLE)?);
     rights.extend(rules(&shipped, "Role", Some("kube-system"), &format!("{ROLE}.{OURS}"))?);
     rights.retain(|right| counts(right));

@@ -1,7 +1,7 @@
-//! A restore of a Karmada control plane in its place. While the plane works on, the keys of the backup are fetched, which
-//! shows that it decrypts, and it is compared with the plane; a person approves, and what is there is backed up. Then it
-//! is handed over: the plane takes the record over into its status, stops, and does what one does that begins with a
-//! backup. From then on this says what the plane says.
+//! A restore of a Karmada control plane in its place. While the plane works on, the keys of the backup are fetched,
+//! which shows that it decrypts, and it is compared with the plane; a person approves, and what is there is backed up.
+//! Then it is handed over: the plane takes the record over into its status, stops, and does what one does that begins
+//! with a backup. From then on this says what the plane says.
 
 mod approval;
 mod blocker;

@@ -13,7 +13,7 @@ use super::etcd::EtcdSeen;
 use super::host_seen::HostSeen;
 use super::material::Material;
 use super::members;
-use super::probe::ProbeSeen;
+use super::probe_seen::ProbeSeen;
 use super::restore_seen::RestoreSeen;
 use super::seats::{MachinesSeen, Seats};
 use crate::addon::Problem;

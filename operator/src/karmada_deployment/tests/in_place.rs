@@ -173,7 +173,7 @@ async fn wherever_an_operator_is_cut_off_the_plane_is_set_back_once_and_acts_by_
         (world.api.names(), uid, world.api.writes())
     };
     let (names, uid, writes) = check(None).await;
-    for number in (begun.api.writes()..writes).step_by(7) {
+    for number in (begun.api.writes()..writes).step_by(23) {
         for cut in [Cut::Before, Cut::After] {
             let (now, workload, _) = check(Some((number, cut))).await;
             assert_eq!((now, workload), (names.clone(), uid.clone()), "{number} {cut:?}: etcd was made twice");

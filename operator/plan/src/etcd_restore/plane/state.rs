@@ -1,10 +1,10 @@
 //! How a restore of a plane stands.
 
+use crds::etcd_restore::RestorePhase;
 use crds::karmada_deployment::KarmadaRestoredFrom;
 use crds::{EtcdBackup, Reason};
 
 use super::super::action::Action;
-use super::taken::Taken;
 
 /// How it stands.
 pub(super) enum State<'a> {
@@ -27,6 +27,13 @@ pub(super) enum State<'a> {
     Restored(&'a KarmadaRestoredFrom),
     /// Nothing of the plane was touched, and nothing will be; or the plane is gone.
     GivenUp(String, String),
+}
+
+/// What a plane says that has taken it over.
+pub(super) struct Taken {
+    pub phase: RestorePhase,
+    pub reason: Reason,
+    pub message: String,
 }
 
 impl State<'_> {

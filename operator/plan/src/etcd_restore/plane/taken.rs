@@ -6,16 +6,9 @@ use crds::names::condition;
 use crds::{Conditions, EtcdRestore, KarmadaDeployment, ObjectExt, Reason};
 
 use super::approval::{ask_to_undo, undo_is_given};
-use super::state::State;
+use super::state::{State, Taken};
 use crate::karmada_deployment::restore::undo::is_possible;
 use crate::message::cut;
-
-/// What it says.
-pub(super) struct Taken {
-    pub phase: RestorePhase,
-    pub reason: Reason,
-    pub message: String,
-}
 
 /// How the restore stands.
 pub(super) fn state<'a>(restore: &EtcdRestore, plane: &'a KarmadaDeployment) -> State<'a> {

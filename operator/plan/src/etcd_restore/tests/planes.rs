@@ -273,14 +273,13 @@ fn what_does_not_fit_or_is_not_possible_is_refused_and_nothing_is_left_of_it() {
         let mut world = World::new();
         change(&mut world);
         let first = world.settle();
-        let (phase, is, message) = match first.0 {
-            Phase::Staging => {
-                let (backup, keys) = (fetched(), world.keys.keys.clone());
-                let keys = if keys == KeysSeen::Absent { KeysSeen::InPlace } else { keys };
-                arrive(&mut world.keys, &backup, keys);
-                world.settle()
-            }
-            _ => first,
+        let (phase, is, message) = if first.0 == Phase::Staging {
+            let (backup, keys) = (fetched(), world.keys.keys.clone());
+            let keys = if keys == KeysSeen::Absent { KeysSeen::InPlace } else { keys };
+            arrive(&mut world.keys, &backup, keys);
+            world.settle()
+        } else {
+            first
         };
         assert_eq!((phase, is.as_str()), (Phase::Failed, reason), "{message}");
         assert!(message.contains(words), "{message}");

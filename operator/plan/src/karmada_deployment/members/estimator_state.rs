@@ -12,12 +12,15 @@ use super::context::Context;
 use super::estimator::{has_legal_name, is_wanted, is_wished, name};
 use crate::addon::Problem;
 
+/// What is said of an estimator, and done for it.
+type Looked = (Option<Problem>, Vec<Act>);
+
 /// How estimators are looked after where a plane has them.
 struct Mode {
-    /// What is said of one and done for it; what keeps its objects from being as they are wanted comes first.
-    look: fn(&Context<'_>, Option<Problem>) -> (Option<Problem>, Vec<Act>),
+    /// What keeps the objects of one from being as they are wanted comes first.
+    look: fn(&Context<'_>, Option<Problem>) -> Looked,
     /// The same of one that is wanted no more.
-    removal: fn(&Context<'_>) -> (Option<Problem>, Vec<Act>),
+    removal: fn(&Context<'_>) -> Looked,
     /// What is left of one outside its member.
     outside: for<'a> fn(&Context<'a>) -> Cleaning<'a>,
 }
@@ -32,7 +35,7 @@ fn mode(context: &Context<'_>) -> Mode {
 }
 
 /// What is said of it and done for it; `differs`: what keeps its objects from being as they are wanted.
-pub(super) fn look(context: &Context<'_>, differs: Option<Problem>) -> (Option<Problem>, Vec<Act>) {
+pub(super) fn look(context: &Context<'_>, differs: Option<Problem>) -> Looked {
     let (object, target, mode) = (context.observed.object, context.target, mode(context));
     if is_wished(object, target) && !has_legal_name(object, target) {
         return (Some(name_too_long(context)), Vec::new());

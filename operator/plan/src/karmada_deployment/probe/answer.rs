@@ -8,7 +8,8 @@ use jiff::SignedDuration;
 use super::super::action::Action;
 use super::super::observed::Observed;
 use super::super::place::Manifest;
-use super::{ProbeSeen, asked, binding, template};
+use super::super::probe_seen::{ProbeSeen, binding, template};
+use super::asked;
 use crate::addon::Problem;
 use crate::message::quote;
 

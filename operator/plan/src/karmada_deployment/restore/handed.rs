@@ -1,5 +1,5 @@
-//! The EtcdRestore that sets a plane back: approved, and handed over by its own planner, until the plane has the backup's
-//! data.
+//! The EtcdRestore that sets a plane back: approved, and handed over by its own planner, until the plane has the
+//! backup's data.
 
 use crds::cluster_deployment::RestoreFrom;
 use crds::karmada_deployment::KarmadaRestoredFrom;

@@ -24,8 +24,8 @@ pub(super) fn settled(
     of_backup(object, fetched, storage_ref, if has_etcd(object, facts) { Step::Serve } else { Step::Data })
 }
 
-/// The record by which an EtcdRestore sets a plane back; none: it is no backup of a plane. Its data goes into volumes of
-/// its own, so that of before stays.
+/// The record by which an EtcdRestore sets a plane back; none: it is no backup of a plane. Its data goes into volumes
+/// of its own, so that of before stays.
 pub(crate) fn settled_in_place(
     object: &KarmadaDeployment,
     fetched: &FetchedBackup,

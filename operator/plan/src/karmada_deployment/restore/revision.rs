@@ -12,8 +12,8 @@ pub(super) fn bump(record: &KarmadaRestoredFrom) -> i64 {
     record.bump.unwrap_or(BUMP)
 }
 
-/// By how much those of a backup with this revision are raised where the plane had been restored like that before: above
-/// all that it has given out since.
+/// By how much those of a backup with this revision are raised where the plane had been restored like that before:
+/// above all that it has given out since.
 pub(super) fn bump_after(former: Option<&KarmadaRestoredFrom>, revision: i64) -> i64 {
     let given_out = |former: &KarmadaRestoredFrom| former.revision.saturating_add(bump(former)).saturating_add(BUMP);
     former.map_or(BUMP, |former| BUMP.max(given_out(former).saturating_sub(revision)))

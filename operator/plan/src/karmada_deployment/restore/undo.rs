@@ -1,5 +1,5 @@
-//! The way back of a plane that is set back: to the volumes of before, which etcd left when it stopped. Until what becomes
-//! of members is approved nothing has acted, and only administrators have written.
+//! The way back of a plane that is set back: to the volumes of before, which etcd left when it stopped. Until what
+//! becomes of members is approved nothing has acted, and only administrators have written.
 
 use crds::etcd_restore::RestorePhase;
 use crds::karmada_deployment::{KarmadaRestoreStep as Step, KarmadaRestoredFrom};

@@ -1,5 +1,5 @@
-//! Promises about a plane that an EtcdRestore sets back in its place: it stops in an order, its former volumes stay, and
-//! nothing acts before a person has approved what becomes of members.
+//! Promises about a plane that an EtcdRestore sets back in its place: it stops in an order, its former volumes stay,
+//! and nothing acts before a person has approved what becomes of members.
 
 use crds::etcd_restore::RestorePhase;
 use crds::karmada_deployment::{KarmadaRestoreStep as Step, KarmadaRestoredFrom};
