@@ -27,7 +27,6 @@ use crds::{ClusterDeployment, EtcdRestoreStatus, Machine, ObjectExt, PlaybookRun
 use crate::attempts::{self, Attempt};
 use crate::certificates::ended_on;
 use crate::lifecycle::{is_installed, is_provisioned};
-use crate::message::quote;
 use crate::owned_run::{those_that_stay, unclaimed};
 use crate::{Next, Plan, store};
 pub use action::Action;
@@ -37,8 +36,8 @@ pub use observed::Observed;
 pub use phase::{holds_the_cluster, is_before_the_hold, is_over, keeps_others_out, lets_backup_begin};
 pub use plane::needs_keys;
 use runs::Runs;
+use safety::backing_up;
 pub use safety::safety_wanted;
-use safety::{Safety, safety};
 pub use source::storage_of;
 use state::{Doing, State};
 use turn::not_its_turn;
@@ -210,20 +209,10 @@ fn ready<'a>(
     if !approvals::is_given(observed, deployment, &approval) {
         return State::AwaitsApproval(approvals::ask_to_begin(observed, staged, &hosts, &approval));
     }
-    match safety(observed) {
-        Safety::Begins(backup) => {
-            let message = format!("EtcdBackup {} of what is there begins", backup.name());
-            State::BacksUp(Some(backup), message)
-        }
-        Safety::UnderWay(backup) => {
-            let said = backup.status.as_ref().and_then(|status| status.message.clone());
-            let said = quote(said.unwrap_or_else(|| "it begins".into()));
-            State::BacksUp(None, format!("EtcdBackup {} of what is there: {said}", backup.name()))
-        }
-        Safety::Taken(_) | Safety::Missing(_) => {
-            State::Begins(Box::new(runs::restore(observed, deployment, staged, 0)), Doing::Restoring)
-        }
+    if let Some((backup, message)) = backing_up(observed) {
+        return State::BacksUp(backup, message);
     }
+    State::Begins(Box::new(runs::restore(observed, deployment, staged, 0)), Doing::Restoring)
 }
 
 /// Once it has begun there are two ends: the data of the backup, or the data of before.

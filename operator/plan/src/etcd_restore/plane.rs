@@ -16,7 +16,7 @@ use crds::{EtcdRestore, EtcdRestoreStatus, KarmadaDeployment, ObjectExt, Reason}
 use super::action::Action;
 use super::observed::Observed;
 use super::phase::is_over;
-use super::safety::{Safety, safety};
+use super::safety::backing_up;
 use crate::karmada_deployment::restore::{differences, is_handed_over, restored_from, settled_in_place};
 use crate::key_progress::{KeyProgress, key_progress};
 use crate::key_transfer::{KeysSeen, Receiver};
@@ -152,22 +152,12 @@ fn checked<'a>(observed: &Observed<'a>, plane: &KarmadaDeployment, record: Karma
     if !approval::is_given(observed, plane, &record) {
         return State::Asks(approval::message(observed, plane, &record), Box::new(record));
     }
-    match safety(observed) {
-        Safety::Begins(backup) => {
-            let message = format!("EtcdBackup {} of what is there begins", backup.name());
-            State::BacksUp(Some(backup), message)
-        }
-        Safety::UnderWay(backup) => {
-            let said = backup.status.as_ref().and_then(|status| status.message.clone());
-            let said = quote(said.unwrap_or_else(|| "it begins".into()));
-            State::BacksUp(None, format!("EtcdBackup {} of what is there: {said}", backup.name()))
-        }
-        // The plane does not stop before the key of the snapshot is there again.
-        Safety::Taken(_) | Safety::Missing(_) => {
-            match observed.keys.keys == KeysSeen::InPlace && observed.keys.snapshot_key.is_some() {
-                true => State::HandsOver(Box::new(record)),
-                false => keys(observed, plane, Some(record)),
-            }
-        }
+    if let Some((backup, message)) = backing_up(observed) {
+        return State::BacksUp(backup, message);
+    }
+    // The plane does not stop before the key of the snapshot is there again.
+    match observed.keys.keys == KeysSeen::InPlace && observed.keys.snapshot_key.is_some() {
+        true => State::HandsOver(Box::new(record)),
+        false => keys(observed, plane, Some(record)),
     }
 }

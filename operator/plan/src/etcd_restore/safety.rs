@@ -76,6 +76,22 @@ pub(super) fn safety<'a>(observed: &Observed<'a>) -> Safety<'a> {
     }
 }
 
+/// The EtcdBackup that is to be made, unless it is there, and how far it is; none: it is waited for no more.
+pub(super) fn backing_up(observed: &Observed<'_>) -> Option<(Option<Box<EtcdBackup>>, String)> {
+    match safety(observed) {
+        Safety::Begins(backup) => {
+            let message = format!("EtcdBackup {} of what is there begins", backup.name());
+            Some((Some(backup), message))
+        }
+        Safety::UnderWay(backup) => {
+            let said = backup.status.as_ref().and_then(|status| status.message.clone());
+            let said = quote(said.unwrap_or_else(|| "it begins".into()));
+            Some((None, format!("EtcdBackup {} of what is there: {said}", backup.name())))
+        }
+        Safety::Taken(_) | Safety::Missing(_) => None,
+    }
+}
+
 /// What to say of it where the restore is to be approved; none: nothing.
 pub(super) fn announced(observed: &Observed<'_>) -> Option<String> {
     match safety(observed) {

@@ -24,7 +24,7 @@ pub(super) use hidden::hidden_by;
 /// Keeps Karmada from making a namespace in members.
 const NOT_IN_MEMBERS: &str = "namespace.karmada.io/skip-auto-propagation";
 
-/// Whether the plane is probed: not while a restore or an upgrade holds its controllers, nor where they are told to
+/// Whether the plane is probed: not while a restore or an upgrade holds its controllers, nor where their flags
 /// leave the probe out.
 pub fn is_probed(object: &KarmadaDeployment, facts: &HostFacts) -> bool {
     let is_stopped = || {

@@ -1,4 +1,4 @@
-//! What the guards of a plane's machines know, and what the metadata cluster is told of it: also once that was set back
+//! What the guards of a plane's machines know, and what the metadata cluster learns of it: also once that was set back
 //! to an older state.
 
 use crds::playbook_run::{Fence, FenceOwner};
