@@ -194,8 +194,8 @@ async fn a_restore_is_of_one_backup_and_stays_as_it_is() -> Result<()> {
         (0, "a place in a storage", restore("r"), "spec.source", json!([stored("demo/4f0c/20261124T030000Z-9b1d")]), Admitted),
         (0, "both or neither", restore("r"), "spec.source", json!([both, {}]), refused_at("spec.source", "exactly one of backupRef and stored")),
         (22, "out of its prefix", restore("r"), "spec.source", json!([stored("../x"), stored("a/../b"), stored("/a"), stored("a//b"), stored("")]), refused("")),
-        (0, "of a cluster and a plane", restore("r"), "spec.karmadaDeploymentRef", json!([{"name": "k1"}]), refused("exactly one of clusterName and karmadaDeploymentRef")),
-        (0, "of nothing", restore("r"), "spec.clusterName", json!([null]), refused("exactly one of clusterName and karmadaDeploymentRef")),
+        (0, "of a cluster and a plane", restore("r"), "spec.karmadaDeploymentRef", json!([{"name": "k1"}]), refused_at("spec", "exactly one of clusterName and karmadaDeploymentRef")),
+        (0, "of nothing", restore("r"), "spec.clusterName", json!([null]), refused_at("spec", "exactly one of clusterName and karmadaDeploymentRef")),
         (0, "of a plane", restore("r"), "spec", json!([{
             "karmadaDeploymentRef": {"name": "k1"}, "source": {"backupRef": {"name": "nightly"}}, "identityRef": {"name": "identity"}
         }]), Admitted),
