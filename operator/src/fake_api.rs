@@ -5,6 +5,7 @@ mod apply;
 mod discovery;
 mod eviction;
 mod kept;
+mod rights;
 mod state;
 mod target;
 mod watches;
@@ -294,6 +295,9 @@ impl FakeApi {
         let mut state = self.lock();
         if let Some(answer) = state.refuse(&asked) {
             return answer;
+        }
+        if !rights::is_granted(method, path, &target, query) {
+            return status(403, "Forbidden");
         }
         if *method == Method::GET {
             return state.read(&target, query);

@@ -76,6 +76,7 @@ fn key() -> String {
 async fn turn(ctx: &Arc<Context>, api: &FakeApi) {
     ctx.cache.jobs.fill(api.list("jobs"));
     ctx.cache.pods.fill(api.list("pods"));
+    ctx.cache.clusters.fill(api.list("clusters"));
     ctx.cache.runs.fill(api.list("playbookruns"));
     for run in api.list::<PlaybookRun>("playbookruns") {
         let _ = reconcile::<Observation>(ctx.clone(), Arc::new(run)).await;

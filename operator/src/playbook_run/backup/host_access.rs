@@ -1,7 +1,7 @@
 //! How a run reaches the etcd of a plane on another cluster: through that cluster's API, as a ServiceAccount that may
 //! have ports of etcd's Pods forwarded and nothing else.
 
-use crds::{Cluster, KarmadaDeployment, ObjectExt, Reason};
+use crds::{KarmadaDeployment, ObjectExt, Reason};
 use k8s_openapi::ByteString;
 use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec};
 use k8s_openapi::api::core::v1::ServiceAccount;
@@ -15,7 +15,6 @@ use crate::error::{Error, chain};
 use crate::karmada_deployment::host_objects;
 use crate::kubeconfig::check::Checked;
 use crate::kubeconfig::from_secret;
-use crate::live;
 use crate::objects::{Failure, Found, Objects, within};
 
 /// How long its token lasts, in seconds: a run may wait for its Pod, and read for long.
@@ -50,7 +49,7 @@ pub(super) async fn kubeconfig(ctx: &Context, plane: &KarmadaDeployment) -> Resu
 
 async fn checked(ctx: &Context, plane: &KarmadaDeployment, host: &str) -> Result<Result<Checked, Problem>, Error> {
     let namespace = plane.namespace();
-    match live::get::<Cluster>(ctx, namespace, host).await? {
+    match ctx.cache.clusters.get(namespace, host) {
         Some(cluster) => from_secret(ctx, namespace, &cluster.spec.kubeconfig_ref.name).await,
         None => {
             let message = format!("Cluster {host}, through whose API etcd is read, is not there");
