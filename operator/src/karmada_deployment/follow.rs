@@ -38,7 +38,9 @@ pub(crate) struct Following {
 
 struct Watch {
     task: AbortHandle,
-    /// Whether it watches all that it is to.
+    /// What it is to watch.
+    kinds: BTreeSet<Kind>,
+    /// Whether it watches all of that.
     is_complete: bool,
     seen: Arc<Seen>,
 }
@@ -63,8 +65,9 @@ impl Following {
         self.changes.lock().take().unwrap_or_else(|| unbounded().1)
     }
 
-    /// Watches what was made for a plane there of these kinds, unless it is watched. A watch that fails has ended: it
-    /// begins anew, by the client that there is then, at the next look.
+    /// Watches what was made for a plane there of these kinds, unless all of them are watched: a plane that is set back
+    /// in its place has Jobs, and had none. A watch that fails has ended: it begins anew, by the client that there is
+    /// then, at the next look.
     pub(super) async fn follow(
         &self,
         object: &KarmadaDeployment,
@@ -73,7 +76,8 @@ impl Following {
         namespace: Option<&str>,
     ) {
         let key = (object.uid().to_owned(), objects.server().clone());
-        if self.watches.lock().get(&key).is_some_and(|watch| !watch.task.is_finished()) {
+        let follows = |watch: &Watch| !watch.task.is_finished() && watch.kinds.is_superset(kinds);
+        if self.watches.lock().get(&key).is_some_and(follows) {
             return;
         }
         let config = Config::default().labels(&selector(object)).timeout(WATCH_SECONDS);
@@ -111,7 +115,7 @@ impl Following {
                 }
             }
         });
-        let watch = Watch { task: task.abort_handle(), is_complete, seen };
+        let watch = Watch { task: task.abort_handle(), kinds: kinds.clone(), is_complete, seen };
         if let Some(old) = self.watches.lock().insert(key, watch) {
             old.task.abort();
         }

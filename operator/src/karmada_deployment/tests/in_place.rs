@@ -7,7 +7,7 @@ use crds::names::{annotation, finalizer};
 use crds::{Conditions, EtcdRestore};
 use serde_json::json;
 
-use super::restore::{approve, identities, put_bucket, put_managed, put_work, settle, step};
+use super::restore::{approve, identities, jobs_run, put_bucket, put_managed, put_work, settle, step};
 use super::world::{MANY, World};
 use crate::fake_api::{Cut, FakeApi};
 
@@ -120,6 +120,27 @@ async fn a_plane_is_set_back_once_that_is_approved_and_acts_once_what_becomes_of
     let writes = world.writes();
     world.passes(3).await;
     assert_eq!(world.writes(), writes, "at rest nothing is written");
+}
+
+/// Jobs are of a kind that nobody had looked for there.
+#[tokio::test]
+async fn a_plane_that_is_watched_already_is_seen_to_have_its_data_by_the_operator_that_watches_it() {
+    let world = asked().await.watched();
+    let ctx = world.operator();
+    let turns = async || {
+        for _ in 0..12 {
+            world.pass(&ctx).await;
+            world.settle().await;
+        }
+    };
+    turns().await;
+    for _ in 0..6 {
+        turns().await;
+        jobs_run(&world);
+        world.settle().await;
+        approve_in(&world, RestorePhase::AwaitingApproval);
+    }
+    assert_eq!(step(&world.object()), Some(KarmadaRestoreStep::Compare), "{}", world.message());
 }
 
 #[tokio::test]

@@ -99,7 +99,7 @@ const REVISION: u64 = 77;
 const BUMP: u64 = 1_000_000_000;
 
 /// What the executor and etcdutl do.
-fn jobs_run(world: &World) {
+pub(super) fn jobs_run(world: &World) {
     // On machines etcd's data is made by the install.
     let runs = world.api.list::<PlaybookRun>("playbookruns");
     let is_staged = runs.iter().any(|run| run.spec.steps.contains(&Step::StageBackup) && run.status.is_some());
