@@ -119,7 +119,9 @@ pub const OF_CLUSTER: &[&str] = &["clusterdeployment.json", "machinesets.json", 
 /// The same of a cluster whose etcd others run.
 pub const OF_EXTERNAL: &[&str] = &["clusterdeployment.json", "machinesets.json", "members.json", "pki.json"];
 /// The same of a plane on machines.
-pub const OF_PLANE: &[&str] = &["karmadadeployment.json", "pki.json"];
+pub const OF_PLANE_ON_MACHINES: &[&str] = &["karmadadeployment.json", "pki.json"];
+/// The same of a plane in Pods, whose etcd is read over the network.
+pub const OF_PLANE_IN_PODS: &[&str] = &["karmadadeployment.json", "members.json", "pki.json"];
 /// The same of an etcd without a cluster.
 pub const OF_ETCD: &[&str] = &["etcdbackup.json", "members.json"];
 

@@ -27,8 +27,8 @@ pub struct PlaneBackup {
     pub identity: Identity,
 }
 
-/// Backs the plane up. What it has is what a client has written, and the plane's keys.
-pub async fn take(scenario: &Scenario, plane: &str) -> Result<PlaneBackup> {
+/// Backs the plane up. What it has is what a client has written, and a bundle of these files with the plane's keys.
+pub async fn take(scenario: &Scenario, plane: &str, files: &[&str]) -> Result<PlaneBackup> {
     let volume = Volume::make(scenario, "backups").await?;
     let storage = json!({
         "apiVersion": "clusterwright.dev/v1alpha1", "kind": "BackupStorage",
@@ -40,7 +40,7 @@ pub async fn take(scenario: &Scenario, plane: &str) -> Result<PlaneBackup> {
     let content = backups::take_of(scenario, "first", of, STORAGE, &identity).await?;
     let scratch = tempfile::tempdir()?;
     let snapshot = scratch.path().join("snapshot.db");
-    backups::read_with(&volume.path(), &content, &identity, &snapshot, backups::OF_PLANE)?;
+    backups::read_with(&volume.path(), &content, &identity, &snapshot, files)?;
     let drill = Drill::start(&snapshot, scratch.path())?;
     ensure!(drill.has(WRITTEN).await?, "what was written is not there");
     scenario.say(&format!("{} keys are backed up at {}", content.keys, content.location));

@@ -22,18 +22,31 @@ pub const GO_ON: &str = "to go on";
 /// Before the command to go back.
 pub const GO_BACK: &str = "to go back to the data of before";
 
-/// Applies a restore of a cluster from a source, with an identity in a Secret of its name.
-pub async fn begin(scenario: &Scenario, name: &str, cluster: &str, source: Value, identity: &Identity) -> Result<()> {
+/// What is restored, by its name.
+#[derive(Clone, Copy, Debug)]
+pub enum Of<'a> {
+    /// A ClusterDeployment.
+    Cluster(&'a str),
+    /// A KarmadaDeployment.
+    Plane(&'a str),
+}
+
+/// Applies a restore from a source, with an identity in a Secret of its name.
+pub async fn begin(scenario: &Scenario, name: &str, of: Of<'_>, source: Value, identity: &Identity) -> Result<()> {
     let key = identity.to_string();
     let secret = json!({
         "apiVersion": "v1", "kind": "Secret", "metadata": {"namespace": scenario.name, "name": name},
         "stringData": {"identity": format!("# created: today\n{}\n", key.expose_secret())},
     });
-    let restore = json!({
+    let mut restore = json!({
         "apiVersion": "clusterwright.dev/v1alpha1", "kind": "EtcdRestore",
         "metadata": {"namespace": scenario.name, "name": name},
-        "spec": {"clusterName": cluster, "source": source, "identityRef": {"name": name}},
+        "spec": {"source": source, "identityRef": {"name": name}},
     });
+    match of {
+        Of::Cluster(cluster) => restore["spec"]["clusterName"] = json!(cluster),
+        Of::Plane(plane) => restore["spec"]["karmadaDeploymentRef"] = json!({"name": plane}),
+    }
     scenario.apply(&secret).await?;
     scenario.apply(&restore).await?;
     Ok(())
@@ -74,7 +87,8 @@ pub async fn approve(scenario: &Scenario, name: &str, to: &str) -> Result<()> {
     let (_, command) = asked
         .split_once(&format!("{to}: kubectl "))
         .with_context(|| format!("the message has no command {to:?}: {asked}"))?;
-    let (command, _) = command.split_once(';').unwrap_or((command, ""));
+    // More may follow, in the same sentence or in the next.
+    let command = command.split(';').next().and_then(|rest| rest.split(". ").next()).unwrap_or(command);
     let words: Vec<&str> = command.split(' ').collect();
     let said = block_in_place(|| scenario.lab().metadata().kubectl(&words))?;
     scenario.say(said.trim());

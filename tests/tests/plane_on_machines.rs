@@ -9,6 +9,7 @@ use age::secrecy::ExposeSecret;
 use anyhow::{Context, Result, ensure};
 use crds::karmada_deployment::KarmadaDeploymentStatus;
 use crds::{Conditions, Host, KarmadaDeployment, Machine, names};
+use e2e::backups;
 use e2e::eventually::{Look, eventually};
 use e2e::karmada::on_machines::OnMachines;
 use e2e::karmada::progress::{self, is_ready, until};
@@ -132,7 +133,7 @@ impl Story<'_> {
 
     /// By a run on one of its machines.
     async fn is_backed_up(&self) -> Result<Backup> {
-        let taken = plane_backup::take(self.scenario, NAME).await?;
+        let taken = plane_backup::take(self.scenario, NAME, backups::OF_PLANE_ON_MACHINES).await?;
         Ok(Backup { taken, written: self.written().await? })
     }
 

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use bundle::tree::Tree;
 use lab::cache::Cache;
-use lab::images::Reference;
 use lab::images::archive::{self, Settings};
+use lab::images::{EXECUTOR, Reference};
 use lab::programs::{Programs, component};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -69,10 +69,13 @@ impl InPods {
         names.map(|name| format!("{}/{name}", self.registry)).collect()
     }
 
-    /// Lets the machines of a ClusterDeployment pull from here.
+    /// Lets the machines of a ClusterDeployment pull from here, also the executor under the name that the operator has
+    /// for it.
     pub fn wish(&self, cluster: &mut Value) {
-        let mirror = json!({"prefix": self.registry, "endpoints": [format!("http://{}", self.registry)]});
-        cluster["spec"]["containerRuntime"] = json!({"registryMirrors": [mirror]});
+        let (executors, _) = EXECUTOR.name.split_once('/').unwrap_or_default();
+        let mirrors = [self.registry.as_str(), executors]
+            .map(|prefix| json!({"prefix": prefix, "endpoints": [format!("http://{}", self.registry)]}));
+        cluster["spec"]["containerRuntime"] = json!({"registryMirrors": mirrors});
     }
 }
 
@@ -89,10 +92,13 @@ fn images(given: &Given, etcd: &str, folder: &Path) -> Result<Vec<(String, PathB
     for name in PROGRAMS.into_iter().chain(OF_MEMBERS) {
         let tag = format!("v{VERSION}");
         let program = given.program(name, &format!("{name}:{tag}"))?;
-        images.push((format!("karmada/{name}:{tag}"), image(folder, (name, &tag), "/bin", &program)?));
+        images.push((format!("karmada/{name}:{tag}"), image(folder, (name, &tag), "/bin", &[(name, program)])?));
     }
-    let program = Programs::from_env(&cache).find("etcd")?;
-    images.push((format!("kubernetes/etcd:{etcd}"), image(folder, ("etcd", etcd), "/usr/local/bin", &program)?));
+    let programs = Programs::from_env(&cache);
+    // Data of a backup is made by the image of etcd itself.
+    let programs = [("etcd", programs.find("etcd")?), ("etcdutl", programs.find("etcdutl")?)];
+    images.push((format!("kubernetes/etcd:{etcd}"), image(folder, ("etcd", etcd), "/usr/local/bin", &programs)?));
+    images.push((format!("executor:{}", EXECUTOR.version), EXECUTOR.find(&cache)?));
     for name in OF_KUBERNETES {
         let reference = Reference { name, version: format!("v{KUBERNETES}").into() };
         let last = name.rsplit('/').next().unwrap_or(name);
@@ -101,8 +107,13 @@ fn images(given: &Given, etcd: &str, folder: &Path) -> Result<Vec<(String, PathB
     Ok(images)
 }
 
-/// An image of one program in a directory, and of nothing else: no user has a name in it.
-fn image(folder: &Path, (name, tag): (&'static str, &str), directory: &str, program: &Path) -> Result<PathBuf> {
+/// An image of programs in a directory, and of nothing else: no user has a name in it.
+fn image(
+    folder: &Path,
+    (name, tag): (&'static str, &str),
+    directory: &str,
+    programs: &[(&str, PathBuf)],
+) -> Result<PathBuf> {
     let reference = Reference { name, version: tag.to_owned().into() };
     let archive = folder.join(reference.file());
     let mut tree = Tree::new();
@@ -110,7 +121,9 @@ fn image(folder: &Path, (name, tag): (&'static str, &str), directory: &str, prog
     for above in above.into_iter().rev().skip(1) {
         tree.directory(&above.display().to_string(), 0o755, 0);
     }
-    tree.program(&format!("{directory}/{name}"), program);
+    for (name, program) in programs {
+        tree.program(&format!("{directory}/{name}"), program);
+    }
     archive::write(&archive, &reference, &Settings::default(), &[], &tree, "")?;
     Ok(archive)
 }

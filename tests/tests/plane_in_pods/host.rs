@@ -22,18 +22,20 @@ use crate::{INSTALL, NAME, NAMESPACE};
 
 /// The StorageClass of etcd's volume.
 pub const STORAGE_CLASS: &str = "local";
-/// The volumes, on the machine: one for each member of etcd that there ever is.
-const VOLUMES: [&str; 4] = ["etcd-0", "etcd-1", "etcd-2", "etcd-3"];
+/// How many volumes there are on the machine: one for each member of etcd that there ever is, of which one loses its
+/// own, and for each of three that are restored twice.
+const VOLUMES: usize = 10;
 /// The user of all programs of a plane.
 const USER: u32 = 65532;
 /// An image is pulled.
 const PULL: Duration = Duration::from_secs(120);
 const GONE: Duration = Duration::from_secs(60);
 /// Kinds of what a plane has on its host and in members, and of what these make: group and kind.
-const KINDS: [(&str, &str); 13] = [
+const KINDS: [(&str, &str); 14] = [
     ("apps", "Deployment"),
     ("apps", "ReplicaSet"),
     ("apps", "StatefulSet"),
+    ("batch", "Job"),
     ("policy", "PodDisruptionBudget"),
     ("rbac.authorization.k8s.io", "ClusterRole"),
     ("rbac.authorization.k8s.io", "ClusterRoleBinding"),
@@ -88,7 +90,7 @@ impl<'a> HostCluster<'a> {
         ] {
             apply(&client, &object).await?;
         }
-        for name in VOLUMES {
+        for name in (0..VOLUMES).map(|number| format!("etcd-{number}")) {
             scenario.ssh(machine, &format!("mkdir -m 0755 /srv/{name}")).await?;
             let volume = json!({
                 "apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": name},

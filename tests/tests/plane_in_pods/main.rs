@@ -5,6 +5,7 @@
 mod host;
 mod members;
 mod reference;
+mod restore;
 
 use std::time::{Duration, Instant};
 
@@ -17,9 +18,9 @@ use e2e::karmada::progress::{self, is_ready, until};
 use e2e::karmada::works::{every_api_is_available, it_does_its_work};
 use e2e::lifecycle::writer::Writer;
 use e2e::objects::VERSION as KUBERNETES;
-use e2e::plane_backup;
 use e2e::report;
 use e2e::scenario::{Scenario, scenario};
+use e2e::{backups, plane_backup};
 use serde_json::{Value, json};
 
 use host::HostCluster;
@@ -160,8 +161,9 @@ impl Story<'_> {
             if members == 3 {
                 self.replaces_a_member_that_has_lost_its_volume().await?;
                 // By a run in the metadata cluster, which reaches etcd through the API of the host alone.
-                let backup = plane_backup::take(self.scenario, NAME).await?;
+                let backup = plane_backup::take(self.scenario, NAME, backups::OF_PLANE_IN_PODS).await?;
                 backup.volume.remove(self.scenario).await?;
+                self.is_set_back_in_its_place().await?;
             }
         }
         Ok(())

@@ -107,11 +107,16 @@ impl Story<'_> {
         self.joined("member").await?;
         self.ready().await?;
         self.member.has_an_agent().await?;
-        self.propagate(OF_PULL, "member").await?;
-        self.member.runs(OF_PULL).await?;
-        self.sees_them_ready(OF_PULL).await?;
+        self.changes_reach_the_pull_member(OF_PULL).await?;
         self.scenario.say("Pods of a policy run in the Pull member, and the plane sees them");
         Ok(())
+    }
+
+    /// What is propagated now runs there.
+    pub async fn changes_reach_the_pull_member(&self, name: &str) -> Result<()> {
+        self.propagate(name, "member").await?;
+        self.member.runs(name).await?;
+        self.sees_them_ready(name).await
     }
 
     /// A Deployment of two Pods, for one member.

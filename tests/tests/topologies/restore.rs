@@ -15,7 +15,7 @@ use e2e::eventually::{Look, eventually};
 use e2e::lifecycle::whole::{healthy, list_members};
 use e2e::lifecycle::writer::Writer;
 use e2e::object_storage::ObjectStorage;
-use e2e::restores;
+use e2e::restores::{self, Of};
 use e2e::scenario::Scenario;
 use e2e::workload;
 use k8s_openapi::api::apps::v1::Deployment;
@@ -25,6 +25,7 @@ use kube::{Api, Client};
 use lab::machines::Machine;
 use serde_json::{Value, json};
 
+const STACKED: Of = Of::Cluster("stacked");
 const STAGED: Duration = Duration::from_secs(180);
 const RESTORED: Duration = Duration::from_secs(300);
 
@@ -71,7 +72,7 @@ pub async fn brings_back_what_was_deleted(
     let taken = json!({"backupRef": {"name": "stacked-in-bucket"}});
     what_is_not_the_backup_is_refused_before_anything_is_touched(scenario, bucket, &taken, identity).await?;
 
-    restores::begin(scenario, "back", "stacked", taken, identity).await?;
+    restores::begin(scenario, "back", STACKED, taken, identity).await?;
     let staged = restores::reaches(scenario, "back", RestorePhase::AwaitingApproval, STAGED).await?;
     let of = staged.staged.context("nothing is staged")?;
     ensure!(of.current_revision > Some(of.revision), "what is lost is told: {of:?}");
@@ -133,7 +134,7 @@ async fn what_is_not_the_backup_is_refused_before_anything_is_touched(
     taken: &Value,
     identity: &Identity,
 ) -> Result<()> {
-    restores::begin(scenario, "stranger", "stacked", taken.clone(), &Identity::generate()).await?;
+    restores::begin(scenario, "stranger", STACKED, taken.clone(), &Identity::generate()).await?;
     restores::is_refused(scenario, "stranger", "IdentityDoesNotMatch").await?;
 
     let backup = scenario.api::<EtcdBackup>().get("stacked-in-bucket").await?;
@@ -142,7 +143,7 @@ async fn what_is_not_the_backup_is_refused_before_anything_is_touched(
     let copy = format!("{}-copy", content.location);
     copy_of(&stored.join(&content.location), &stored.join(&copy))?;
     let source = json!({"stored": {"storageRef": {"name": "bucket"}, "location": copy}});
-    restores::begin(scenario, "damaged", "stacked", source, identity).await?;
+    restores::begin(scenario, "damaged", STACKED, source, identity).await?;
     restores::is_refused(scenario, "damaged", "BackupCorrupt").await
 }
 

@@ -61,6 +61,12 @@ fn acts(world: &World) -> bool {
         .any(|name| world.api.get(&format!("deployments/karmada-system/k1-{name}")).is_some())
 }
 
+/// What the Pod of the agent in the Pull member is made for: with another one, another Pod takes its place at once.
+fn agent_is_for(world: &World) -> String {
+    let agent = world.members["pull"].get("deployments/karmada-system/karmada-agent").unwrap();
+    agent["spec"]["template"]["metadata"]["annotations"][annotation::FILES].as_str().unwrap().to_owned()
+}
+
 fn member_writes(world: &World) -> usize {
     world.members.values().map(FakeApi::writes).sum()
 }
@@ -76,6 +82,7 @@ async fn a_plane_is_set_back_once_that_is_approved_and_acts_once_what_becomes_of
     let mut world = asked().await;
     let (before, writes) = (identities(&world), member_writes(&world));
     let old = world.api.get(WORKLOAD).unwrap();
+    let agent = agent_is_for(&world);
     settle(&world).await;
     assert_eq!(phase(&world), Some(RestorePhase::AwaitingApproval), "{}", said(&world));
     assert!(world.object().is_true("Ready") && acts(&world), "the plane works on: {}", world.message());
@@ -107,6 +114,7 @@ async fn a_plane_is_set_back_once_that_is_approved_and_acts_once_what_becomes_of
     let pull = world.member("pull");
     assert_eq!((pull.phase, pull.reason.as_str()), (Phase::Lost, "WaitingForAgent"), "{}", pull.message);
     assert_eq!(phase(&world), Some(RestorePhase::Succeeded), "{}", said(&world));
+    assert_ne!(agent_is_for(&world), agent, "the Pod that was refused meanwhile waits longer and longer");
     agents_come(&mut world);
     settle(&world).await;
     assert!(world.object().is_true("Ready"), "{}", world.message());
@@ -162,7 +170,7 @@ async fn a_plane_goes_back_to_the_volumes_of_before_where_somebody_approves_that
     assert!(world.object().is_true("Ready") && acts(&world), "{}", world.message());
     let workload = world.api.get(WORKLOAD).unwrap();
     assert_eq!(workload["spec"]["volumeClaimTemplates"][0]["metadata"]["name"], "data");
-    assert_eq!((member_writes(&world), identities(&world)), (writes, before));
+    assert_eq!((member_writes(&world), identities(&world)), (writes + 1, before), "the agent's Pod is another one");
     assert!(!world.api.names().iter().any(|name| name.contains("fetched-keys") || name.starts_with("jobs/")));
 }
 

@@ -66,7 +66,7 @@ pub async fn backup_and_restore(stage: &mut Stage<'_>) -> Result<Seen> {
 
     let asked = Instant::now();
     let source = json!({"backupRef": {"name": NAME}});
-    restores::begin(scenario, NAME, CLUSTER, source, &storage.identity).await?;
+    restores::begin(scenario, NAME, restores::Of::Cluster(CLUSTER), source, &storage.identity).await?;
     restores::reaches(scenario, NAME, RestorePhase::AwaitingApproval, RESTORED * 2).await?;
     let staging = asked.elapsed();
     drop(writer);

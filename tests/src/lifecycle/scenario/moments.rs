@@ -43,7 +43,7 @@ pub async fn at_random(stage: &mut Stage<'_>) -> Result<Seen> {
 
         let restore = format!("moment-{round}");
         let source = json!({"backupRef": {"name": backup}});
-        restores::begin(stage.scenario, &restore, CLUSTER, source, &storage.identity).await?;
+        restores::begin(stage.scenario, &restore, restores::Of::Cluster(CLUSTER), source, &storage.identity).await?;
         let staged = restores::reaches(stage.scenario, &restore, RestorePhase::AwaitingApproval, RESTORED).await?;
         let bump = staged.staged.context("nothing is staged")?.bump;
         let writer = Writer::to(stage.scenario, CLUSTER).await?;

@@ -162,7 +162,8 @@ impl Restore {
     /// Has it staged, and approves it.
     async fn approve(&self, stage: &Stage<'_>) -> Result<()> {
         let source = json!({"backupRef": {"name": self.name}});
-        restores::begin(stage.scenario, self.name, CLUSTER, source, &self.backups.identity).await?;
+        restores::begin(stage.scenario, self.name, restores::Of::Cluster(CLUSTER), source, &self.backups.identity)
+            .await?;
         let asks = RestorePhase::AwaitingApproval;
         restores::reaches(stage.scenario, self.name, asks, RESTORED).await?;
         restores::approve(stage.scenario, self.name, restores::DO_IT).await

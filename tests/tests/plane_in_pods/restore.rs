@@ -1,0 +1,110 @@
+//! The plane is set back in its place to a backup that Pods of its host fetch from a bucket. The member runs on what it
+//! runs; nothing acts before that is approved, and until then the data of before comes back for a word.
+
+use std::time::Instant;
+
+use age::x25519::Identity;
+use anyhow::{Context, Result, ensure};
+use crds::etcd_restore::RestorePhase;
+use crds::{EtcdBackup, EtcdRestore};
+use e2e::backups::{self, Drill};
+use e2e::client::apply;
+use e2e::eventually::{Look, eventually};
+use e2e::object_storage::ObjectStorage;
+use e2e::restores::{self, Of};
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::Api;
+use serde_json::json;
+
+use crate::{NAME, READY, SEEN, Story, members};
+
+const STORAGE: &str = "bucket";
+const BACKUP: &str = "in-bucket";
+/// Before the command to let the restored plane act, in the message of the EtcdRestore.
+const PROPAGATE: &str = "To have it propagate";
+/// Made before the backup, and after it.
+const KEPT: &str = "before-the-backup";
+const LOST: &str = "after-the-backup";
+
+impl Story<'_> {
+    /// Once to look at what would become of members and to go back; once in earnest.
+    pub async fn is_set_back_in_its_place(&self) -> Result<()> {
+        let bucket = ObjectStorage::start().await?;
+        for object in bucket.objects(&self.scenario.name, STORAGE) {
+            self.scenario.apply(&object).await?;
+        }
+        backups::storage_is(self.scenario, STORAGE, "True", SEEN).await?;
+        let identity = Identity::generate();
+        self.write(KEPT).await?;
+        let of = json!({"karmadaDeploymentRef": {"name": NAME}});
+        backups::take_of(self.scenario, BACKUP, of, STORAGE, &identity).await?;
+        self.write(LOST).await?;
+        let running = self.member.runs(members::OF_PULL).await?;
+
+        self.waits_for_the_word_to_act("looked-at", &identity).await?;
+        restores::approve(self.scenario, "looked-at", restores::GO_BACK).await?;
+        restores::reaches(self.scenario, "looked-at", RestorePhase::Undone, READY).await?;
+        self.ready().await?;
+        ensure!(self.has(KEPT).await? && self.has(LOST).await?, "the data of before is not there");
+        self.scenario.say("it goes on with the data of before");
+
+        self.waits_for_the_word_to_act("back", &identity).await?;
+        ensure!(self.has(KEPT).await? && !self.has(LOST).await?, "the data is not the backup's");
+        ensure!(self.member.runs(members::OF_PULL).await? == running, "the member runs other Pods than {running:?}");
+        restores::approve(self.scenario, "back", PROPAGATE).await?;
+        let restored = restores::reaches(self.scenario, "back", RestorePhase::Succeeded, READY).await?;
+        self.ready().await?;
+        ensure!(self.host.pods_of("etcd").await?.len() == 3, "etcd has other than three Pods");
+        ensure!(self.member.runs(members::OF_PULL).await? == running, "the member runs other Pods than {running:?}");
+        self.sees_them_ready(members::OF_PULL).await?;
+        self.changes_reach_the_pull_member("web-restored").await?;
+
+        let safety = restored.safety_backup.context("no backup was made of what was there")?.name;
+        let backup = self.scenario.api::<EtcdBackup>().get(&safety).await?;
+        let content = backup.status.and_then(|status| status.backup).context("the backup of before has nothing")?;
+        let scratch = tempfile::tempdir()?;
+        let snapshot = scratch.path().join("snapshot.db");
+        backups::read_with(&bucket.bucket().join("etcd"), &content, &identity, &snapshot, backups::OF_PLANE_IN_PODS)?;
+        let drill = Drill::start(&snapshot, scratch.path())?;
+        ensure!(drill.has(&format!("/registry/configmaps/default/{LOST}")).await?, "{safety} lacks what was there");
+        self.scenario.say("it is set back, and its member runs what it ran");
+        Ok(())
+    }
+
+    /// Restores up to the second approval: etcd and the API server have the backup's data, and no scheduler runs.
+    async fn waits_for_the_word_to_act(&self, name: &str, identity: &Identity) -> Result<()> {
+        let source = json!({"backupRef": {"name": BACKUP}});
+        restores::begin(self.scenario, name, Of::Plane(NAME), source, identity).await?;
+        restores::reaches(self.scenario, name, RestorePhase::AwaitingApproval, SEEN).await?;
+        self.ready().await?;
+        restores::approve(self.scenario, name, restores::DO_IT).await?;
+        let api = self.scenario.api::<EtcdRestore>();
+        let (mut last, begun) = (String::new(), Instant::now());
+        eventually(&format!("EtcdRestore {name} asks what becomes of members"), READY, async || {
+            let message = api.get(name).await?.status.and_then(|status| status.message).unwrap_or_default();
+            if message != last {
+                self.scenario.say(&format!("EtcdRestore {name}: {message}"));
+                last.clone_from(&message);
+            }
+            Ok(if message.contains(PROPAGATE) { Look::Done(()) } else { Look::Waiting(message) })
+        })
+        .await?;
+        self.scenario
+            .say(&format!("it serves the backup's data {:.1} s after the approval", begun.elapsed().as_secs_f32()));
+        for component in ["karmada-scheduler", "karmada-controller-manager", "kube-controller-manager"] {
+            let pods = self.host.pods_of(component).await?;
+            ensure!(pods.is_empty(), "{component} acts before that is approved: {pods:?}");
+        }
+        Ok(())
+    }
+
+    async fn write(&self, name: &str) -> Result<()> {
+        let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "default"}});
+        apply(&self.scenario.cluster_client(NAME).await?, &map).await.map(drop)
+    }
+
+    async fn has(&self, name: &str) -> Result<bool> {
+        let maps: Api<ConfigMap> = Api::namespaced(self.scenario.cluster_client(NAME).await?, "default");
+        Ok(maps.get_opt(name).await?.is_some())
+    }
+}
