@@ -59,7 +59,7 @@ upgrade-operator: ## Replace the operator in the middle of an install: make upgr
 	@hack/upgrade-operator $(FROM)
 
 .PHONY: karmada
-karmada: ## Run planes of Karmada's own programs, which are given: CLUSTERWRIGHT_PROGRAMS (half an hour, as root)
+karmada: ## Run planes of Karmada's own programs, which are given: CLUSTERWRIGHT_PROGRAMS (over an hour, as root)
 	@hack/karmada $(ARGS)
 
 .PHONY: quick-start
