@@ -26,7 +26,7 @@ use crate::metrics::Metrics;
 use crate::settings::Settings;
 use kept::Kept;
 use state::State;
-use target::{Target, key, reason_of, status};
+use target::{Target, is_watch, key, reason_of, status};
 use watches::Watches;
 
 /// How a server that is cut off treats the write at which it is.
@@ -110,7 +110,11 @@ impl FakeApi {
     /// What a watch is answered; none: this is no watch, or none is served.
     fn watch(&self, uri: &str) -> Option<Body> {
         let (path, query) = uri.split_once('?')?;
-        let target = Target::parse(path).filter(|_| query.split('&').any(|pair| pair == "watch=true"))?;
+        let target = Target::parse(path).filter(|_| is_watch(query))?;
+        // What is refused is answered as all else.
+        if !rights::is_granted(&Method::GET, path, &target, query) {
+            return None;
+        }
         let mut state = self.lock();
         let events = state.watches.as_mut()?.begin(&target, query);
         state.asked += 1;

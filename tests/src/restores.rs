@@ -1,17 +1,20 @@
 //! Restores as a user makes them: an EtcdRestore is applied, the command of its message is run, and it is waited for.
 
+use std::path::Path;
 use std::time::Duration;
 
 use age::secrecy::ExposeSecret;
 use age::x25519::Identity;
 use anyhow::{Context, Result, ensure};
+use crds::etcd_backup::BackupContent;
 use crds::etcd_restore::{EtcdRestoreStatus, RestorePhase};
-use crds::{Conditions, EtcdRestore};
+use crds::{Conditions, EtcdBackup, EtcdRestore};
 use kube::api::{Api, DeleteParams};
 use lab::machines::Machine;
 use serde_json::{Value, json};
 use tokio::task::block_in_place;
 
+use crate::backups::{self, Drill};
 use crate::eventually::{Look, eventually};
 use crate::scenario::Scenario;
 
@@ -59,24 +62,55 @@ pub async fn reaches(
     phase: RestorePhase,
     deadline: Duration,
 ) -> Result<EtcdRestoreStatus> {
+    let stays = |there: RestorePhase| there.end().is_some() || there == RestorePhase::Interrupted;
+    let is_there = |status: &EtcdRestoreStatus| status.phase.is_some_and(|there| there == phase || stays(there));
+    let status = until(scenario, name, &format!("{phase:?}"), deadline, is_there).await?;
+    ensure!(status.phase == Some(phase), "EtcdRestore {name} is {:?}: {:?}", status.phase, status.message);
+    Ok(status)
+}
+
+/// Waits until the status of a restore is what is waited for, and says each sentence that it shows meanwhile.
+pub async fn until(
+    scenario: &Scenario,
+    name: &str,
+    what: &str,
+    deadline: Duration,
+    is_there: impl Fn(&EtcdRestoreStatus) -> bool,
+) -> Result<EtcdRestoreStatus> {
     let api = scenario.api::<EtcdRestore>();
     let mut last = String::new();
-    let status = eventually(&format!("EtcdRestore {name} {phase:?}"), deadline, async || {
+    eventually(&format!("EtcdRestore {name} {what}"), deadline, async || {
         let status = api.get(name).await?.status.unwrap_or_default();
         let message = status.message.clone().unwrap_or_default();
         if message != last {
             scenario.say(&format!("EtcdRestore {name}: {:?}: {message}", status.phase));
             last.clone_from(&message);
         }
-        let stays = |there: RestorePhase| there.end().is_some() || there == RestorePhase::Interrupted;
-        Ok(match status.phase {
-            Some(there) if there == phase || stays(there) => Look::Done(status),
-            _ => Look::Waiting(message),
-        })
+        Ok(if is_there(&status) { Look::Done(status) } else { Look::Waiting(message) })
     })
-    .await?;
-    ensure!(status.phase == Some(phase), "EtcdRestore {name} is {:?}: {:?}", status.phase, status.message);
-    Ok(status)
+    .await
+}
+
+/// The backup that a restore has made of what was there: it stays without the restore, and has this key of etcd. The
+/// directory is that of its storage, the files are those of its bundle.
+pub async fn what_was_there(
+    scenario: &Scenario,
+    restored: &EtcdRestoreStatus,
+    directory: &Path,
+    identity: &Identity,
+    (files, key): (&[&str], &str),
+) -> Result<BackupContent> {
+    let name = &restored.safety_backup.as_ref().context("no backup was made of what was there")?.name;
+    let backup = scenario.api::<EtcdBackup>().get(name).await?;
+    ensure!(backup.metadata.owner_references.is_none(), "EtcdBackup {name} goes with something");
+    let content = backup.status.and_then(|status| status.backup);
+    let content = content.with_context(|| format!("EtcdBackup {name} holds nothing"))?;
+    let scratch = tempfile::tempdir()?;
+    let snapshot = scratch.path().join("snapshot.db");
+    backups::read_with(directory, &content, identity, &snapshot, files)?;
+    let drill = Drill::start(&snapshot, scratch.path())?;
+    ensure!(drill.has(key).await?, "what was there before is not in EtcdBackup {name}: {key}");
+    Ok(content)
 }
 
 /// Runs the command that stands behind these words in a restore's message, and waits until it has been seen.
@@ -88,7 +122,8 @@ pub async fn approve(scenario: &Scenario, name: &str, to: &str) -> Result<()> {
         .split_once(&format!("{to}: kubectl "))
         .with_context(|| format!("the message has no command {to:?}: {asked}"))?;
     // More may follow, in the same sentence or in the next.
-    let command = command.split(';').next().and_then(|rest| rest.split(". ").next()).unwrap_or(command);
+    let command = command.split(';').next().unwrap_or(command);
+    let command = command.split(". ").next().unwrap_or(command);
     let words: Vec<&str> = command.split(' ').collect();
     let said = block_in_place(|| scenario.lab().metadata().kubectl(&words))?;
     scenario.say(said.trim());

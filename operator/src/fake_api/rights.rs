@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
 use http::Method;
+use k8s_openapi::api::rbac::v1::ClusterRole;
 use serde::Deserialize;
-use serde_json::Value;
 
-use super::target::Target;
+use super::target::{Target, is_watch};
 
 const GROUP: &str = "clusterwright.dev";
 const PATH: &str = "/apis/clusterwright.dev/";
@@ -16,19 +16,16 @@ const MANIFESTS: &str = include_str!("../../../manifests/rbac/operator.yaml");
 
 /// Verb and resource, with its subresource.
 static GRANTED: LazyLock<BTreeSet<(String, String)>> = LazyLock::new(|| {
-    let documents = serde_yaml::Deserializer::from_str(MANIFESTS).map(|document| Value::deserialize(document).unwrap());
-    let role =
-        documents.filter(|object| object["kind"] == "ClusterRole").find(|role| role["rules"].is_array()).unwrap();
-    let texts = |value: &Value| -> Vec<String> { serde_json::from_value(value.clone()).unwrap_or_default() };
-    let rules = role["rules"].as_array().unwrap().iter();
-    let ours = rules.filter(|rule| texts(&rule["apiGroups"]).iter().any(|group| group == GROUP));
-    ours.flat_map(|rule| {
-        let resources = texts(&rule["resources"]);
-        texts(&rule["verbs"])
-            .into_iter()
-            .flat_map(move |verb| resources.clone().into_iter().map(move |resource| (verb.clone(), resource)))
-    })
-    .collect()
+    let mut documents = serde_yaml::Deserializer::from_str(MANIFESTS);
+    let role = documents.find_map(|document| ClusterRole::deserialize(document).ok()).unwrap();
+    let mut granted = BTreeSet::new();
+    for rule in role.rules.unwrap() {
+        let resources = rule.resources.filter(|_| rule.api_groups.iter().flatten().any(|group| group == GROUP));
+        for resource in resources.into_iter().flatten() {
+            granted.extend(rule.verbs.iter().map(|verb| (verb.clone(), resource.clone())));
+        }
+    }
+    granted
 });
 
 /// Whether a request is granted, or is for no kind of ours.
@@ -38,7 +35,7 @@ pub(super) fn is_granted(method: &Method, path: &str, target: &Target<'_>, query
     }
     let verb = match (method.as_str(), target.name) {
         ("GET", Some(_)) => "get",
-        ("GET", None) if query.split('&').any(|pair| pair == "watch=true") => "watch",
+        ("GET", None) if is_watch(query) => "watch",
         ("GET", None) => "list",
         ("POST", _) => "create",
         ("PUT", _) => "update",

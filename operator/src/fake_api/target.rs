@@ -29,6 +29,11 @@ impl<'a> Target<'a> {
     }
 }
 
+/// Whether what is listed is also to be watched.
+pub(super) fn is_watch(query: &str) -> bool {
+    query.split('&').any(|pair| pair == "watch=true")
+}
+
 pub(super) fn key(plural: &str, namespace: &str, name: &str) -> String {
     format!("{plural}/{namespace}/{name}")
 }

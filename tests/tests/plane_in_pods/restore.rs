@@ -4,12 +4,10 @@
 use std::time::Instant;
 
 use age::x25519::Identity;
-use anyhow::{Context, Result, ensure};
-use crds::etcd_restore::RestorePhase;
-use crds::{EtcdBackup, EtcdRestore};
-use e2e::backups::{self, Drill};
+use anyhow::{Result, ensure};
+use crds::etcd_restore::{EtcdRestoreStatus, RestorePhase};
+use e2e::backups;
 use e2e::client::apply;
-use e2e::eventually::{Look, eventually};
 use e2e::object_storage::ObjectStorage;
 use e2e::restores::{self, Of};
 use k8s_openapi::api::core::v1::ConfigMap;
@@ -59,14 +57,9 @@ impl Story<'_> {
         self.sees_them_ready(members::OF_PULL).await?;
         self.changes_reach_the_pull_member("web-restored").await?;
 
-        let safety = restored.safety_backup.context("no backup was made of what was there")?.name;
-        let backup = self.scenario.api::<EtcdBackup>().get(&safety).await?;
-        let content = backup.status.and_then(|status| status.backup).context("the backup of before has nothing")?;
-        let scratch = tempfile::tempdir()?;
-        let snapshot = scratch.path().join("snapshot.db");
-        backups::read_with(&bucket.bucket().join("etcd"), &content, &identity, &snapshot, backups::OF_PLANE_IN_PODS)?;
-        let drill = Drill::start(&snapshot, scratch.path())?;
-        ensure!(drill.has(&format!("/registry/configmaps/default/{LOST}")).await?, "{safety} lacks what was there");
+        let (directory, key) = (bucket.bucket().join("etcd"), format!("/registry/configmaps/default/{LOST}"));
+        let expected = (backups::OF_PLANE_IN_PODS, key.as_str());
+        restores::what_was_there(self.scenario, &restored, &directory, &identity, expected).await?;
         self.scenario.say("it is set back, and its member runs what it ran");
         Ok(())
     }
@@ -78,17 +71,9 @@ impl Story<'_> {
         restores::reaches(self.scenario, name, RestorePhase::AwaitingApproval, SEEN).await?;
         self.ready().await?;
         restores::approve(self.scenario, name, restores::DO_IT).await?;
-        let api = self.scenario.api::<EtcdRestore>();
-        let (mut last, begun) = (String::new(), Instant::now());
-        eventually(&format!("EtcdRestore {name} asks what becomes of members"), READY, async || {
-            let message = api.get(name).await?.status.and_then(|status| status.message).unwrap_or_default();
-            if message != last {
-                self.scenario.say(&format!("EtcdRestore {name}: {message}"));
-                last.clone_from(&message);
-            }
-            Ok(if message.contains(PROPAGATE) { Look::Done(()) } else { Look::Waiting(message) })
-        })
-        .await?;
+        let begun = Instant::now();
+        let asks = |status: &EtcdRestoreStatus| status.message.as_ref().is_some_and(|said| said.contains(PROPAGATE));
+        restores::until(self.scenario, name, "asks what becomes of members", READY, asks).await?;
         self.scenario
             .say(&format!("it serves the backup's data {:.1} s after the approval", begun.elapsed().as_secs_f32()));
         for component in ["karmada-scheduler", "karmada-controller-manager", "kube-controller-manager"] {

@@ -9,7 +9,7 @@ use anyhow::{Context, Result, ensure};
 use crds::EtcdBackup;
 use crds::backup::SNAPSHOT_FILE;
 use crds::etcd_restore::{EtcdRestoreStatus, RestorePhase};
-use e2e::backups::{self, Drill};
+use e2e::backups;
 use e2e::client::apply;
 use e2e::eventually::{Look, eventually};
 use e2e::lifecycle::whole::{healthy, list_members};
@@ -110,20 +110,15 @@ async fn what_was_there_is_backed_up(
     identity: &Identity,
     restored: &EtcdRestoreStatus,
 ) -> Result<()> {
-    let name = restored.safety_backup.as_ref().context("no backup was made of what was there")?.name.clone();
+    let name = &restored.safety_backup.as_ref().context("no backup was made of what was there")?.name;
     ensure!(name == "back-before", "it is EtcdBackup {name}");
-    let backup = scenario.api::<EtcdBackup>().get(&name).await?;
-    ensure!(backup.metadata.owner_references.is_none(), "it goes with something");
-    let content = backup.status.and_then(|status| status.backup).context("it holds nothing")?;
+    let (directory, key) = (bucket.bucket().join("etcd"), "/registry/configmaps/default/after-bucket");
+    let expected = (backups::OF_CLUSTER, key);
+    let content = restores::what_was_there(scenario, restored, &directory, identity, expected).await?;
     let of = restored.staged.as_ref().context("nothing was staged")?;
     ensure!(Some(content.revision) >= of.current_revision, "revision {} is too early", content.revision);
     let stopped = restored.began_at.as_ref().context("it never began")?;
     ensure!(content.completed_at <= *stopped, "it was completed at {:?}, after {stopped:?}", content.completed_at);
-    let scratch = tempfile::tempdir()?;
-    let snapshot = scratch.path().join("snapshot.db");
-    backups::read(&bucket.bucket().join("etcd"), &content, identity, &snapshot)?;
-    let drill = Drill::start(&snapshot, scratch.path())?;
-    ensure!(drill.has("/registry/configmaps/default/after-bucket").await?, "what was there before is not in it");
     Ok(())
 }
 
