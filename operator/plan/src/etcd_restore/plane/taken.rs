@@ -8,7 +8,7 @@ use crds::{Conditions, EtcdRestore, KarmadaDeployment, ObjectExt, Reason};
 use super::approval::{ask_to_undo, undo_is_given};
 use super::state::{State, Taken};
 use crate::karmada_deployment::restore::undo::is_possible;
-use crate::message::cut;
+use crate::message::{cut, cut_before};
 
 /// How the restore stands.
 pub(super) fn state<'a>(restore: &EtcdRestore, plane: &'a KarmadaDeployment) -> State<'a> {
@@ -50,7 +50,8 @@ pub(super) fn state<'a>(restore: &EtcdRestore, plane: &'a KarmadaDeployment) -> 
         true => taken(RestorePhase::Undoing, Reason::UndoingRestore, cut(said)),
         false => {
             let command = ask_to_undo(restore, plane, record);
-            taken(phase, reason, cut(format!("to go back to the data of before: {command}; {said}")))
+            let back = format!("; to go back to the data of before: {command}");
+            taken(phase, reason, cut_before(said, &back))
         }
     }
 }

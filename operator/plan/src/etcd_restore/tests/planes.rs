@@ -213,7 +213,7 @@ fn it_is_checked_approved_backed_up_handed_over_and_says_what_the_plane_says() {
         world.taken(Some(step));
         let (is, reason, message) = world.settle();
         assert_eq!((is, reason.as_str()), (phase, "Restoring"), "{step:?}");
-        assert!(message.ends_with("KarmadaDeployment k1: comparing"), "{message}");
+        assert!(message.starts_with("KarmadaDeployment k1: comparing"), "{message}");
         assert_eq!(message.contains("to go back to the data of before: kubectl"), step <= Step::Compare, "{message}");
     }
     world.taken(None);
