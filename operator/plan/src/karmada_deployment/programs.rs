@@ -26,6 +26,10 @@ const CONTROLLERS: &str = "namespace,garbagecollector,serviceaccount-token,ttl-a
 const SEARCH_HEALTH: &str =
     "/readyz?exclude=poststarthook/start-karmada-informers&exclude=poststarthook/start-karmada-search-controller";
 
+/// What kube-apiserver is given where `extraArgs` do not have it. One that is stopped waits a minute for those who
+/// watch: so it waits for what else it has begun, and two seconds.
+pub(super) const OF_API_SERVER_UNLESS_GIVEN: [(&str, &str); 1] = [("shutdown-send-retry-after", "true")];
+
 /// What a component runs.
 pub(super) fn container(object: &KarmadaDeployment, release: &Release, component: Component) -> Container {
     let (program, flags, probe, ports) = match component {
@@ -284,7 +288,10 @@ fn api_server(object: &KarmadaDeployment) -> Flags {
         ("tls-cert-file", path("pki/apiserver.crt")),
         ("tls-private-key-file", path("pki/apiserver.key")),
     ]);
-    [own, closed, etcd_client(object, Component::ApiServer)].concat()
+    let mut unless_given = named(OF_API_SERVER_UNLESS_GIVEN.map(|(name, value)| (name, value.to_owned())));
+    let given = Component::ApiServer.settings(spec).map(|settings| &settings.extra_args);
+    unless_given.retain(|(name, _)| given.is_none_or(|given| !given.contains_key(name)));
+    [own, closed, etcd_client(object, Component::ApiServer), unless_given].concat()
 }
 
 fn kube_controller_manager() -> Flags {

@@ -165,6 +165,16 @@ fn how_the_api_server_is_reached() {
 }
 
 #[test]
+fn an_api_server_that_is_stopped_does_not_wait_a_minute_for_those_who_watch_unless_it_is_told_to() {
+    let [ours, theirs] = ["true", "false"].map(|value| format!("--shutdown-send-retry-after={value}"));
+    assert!(has_flag("", Component::ApiServer, &ours));
+    let told = settled("apiServer: {extraArgs: {shutdown-send-retry-after: 'false'}}");
+    let command = container(&told, Component::ApiServer)["command"].clone();
+    let flags: Vec<String> = serde_json::from_value(command).unwrap();
+    assert!(flags.contains(&theirs) && !flags.contains(&ours), "{flags:?}");
+}
+
+#[test]
 fn what_the_api_servers_pods_have_besides() {
     let more = "apiServer: {extraVolumes: [{name: kms, secret: {secretName: kms}}], extraVolumeMounts: [{name: kms, mountPath: /srv/kms, readOnly: true}], sidecarContainers: [{name: kms, image: 'reg.local/kms:1', args: [--socket, /srv/kms]}]}";
     let server = (Place::Host, "Deployment", "k1-apiserver");
