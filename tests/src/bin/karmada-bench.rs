@@ -1,11 +1,12 @@
-//! `karmada-bench`: measures planes of Karmada's own programs.
+//! `karmada-bench`: measures planes of Karmada's own programs, or keeps one.
 
 use std::path::PathBuf;
 
 use anyhow::{Result, bail};
 use clap::{Parser, Subcommand};
 use e2e::karmada_bench::failover::size::Size;
-use e2e::karmada_bench::{failover, join};
+use e2e::karmada_bench::serve::Wish;
+use e2e::karmada_bench::{failover, join, serve};
 use tokio::signal::unix::{SignalKind, signal};
 
 /// Measures planes of Karmada's own programs, which are given in CLUSTERWRIGHT_PROGRAMS. Needs root, and no lab.
@@ -32,6 +33,8 @@ enum Measurement {
         #[arg(value_enum, ignore_case = true, default_value_t = Size::S)]
         size: Size,
     },
+    /// Measures nothing: a plane with members is kept until it is interrupted, for tests of others
+    Serve(Wish),
 }
 
 #[tokio::main]
@@ -42,6 +45,7 @@ async fn main() -> Result<()> {
         match arguments.measurement {
             Measurement::Join { members } => join::run(operator, members).await,
             Measurement::Failover { size } => failover::run(operator, size).await,
+            Measurement::Serve(wish) => serve::run(operator, &wish).await,
         }
     };
     let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);

@@ -12,17 +12,24 @@ use kube::{Client, Config, ResourceExt};
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
+use crate::client::apply;
+
 /// What the operator made in a plane.
 pub const OURS: &str = "app.kubernetes.io/managed-by=clusterwright";
 
 /// A client of the plane of a KarmadaDeployment in the namespace `fleet`, with its administrator's kubeconfig.
 pub async fn administrator(client: &Client, name: &str) -> Result<Client> {
-    let secrets: Api<Secret> = Api::namespaced(client.clone(), "fleet");
-    let secret = secrets.get(&format!("{name}-kubeconfig")).await?.data.context("it has no data")?;
-    let text = String::from_utf8(secret.get("kubeconfig").context("no kubeconfig")?.0.clone())?;
+    let text = kubeconfig(client, name).await?;
     let options = KubeConfigOptions::default();
     let config = Config::from_custom_kubeconfig(Kubeconfig::from_yaml(&text)?, &options).await?;
     Ok(Client::try_from(config)?)
+}
+
+/// The kubeconfig of its administrator.
+pub async fn kubeconfig(client: &Client, name: &str) -> Result<String> {
+    let secrets: Api<Secret> = Api::namespaced(client.clone(), "fleet");
+    let secret = secrets.get(&format!("{name}-kubeconfig")).await?.data.context("it has no data")?;
+    Ok(String::from_utf8(secret.get("kubeconfig").context("no kubeconfig")?.0.clone())?)
 }
 
 /// An API of objects in the namespace `default`.
@@ -36,6 +43,22 @@ pub fn settings() -> Result<DynamicObject> {
     let settings =
         json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "settings"}, "data": {"a": "b"}});
     Ok(serde_json::from_value(settings)?)
+}
+
+/// Writes an empty ConfigMap of this name into the namespace `default`.
+pub async fn make_map(client: &Client, name: &str) -> Result<()> {
+    let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "default"}});
+    apply(client, &map).await.map(drop)
+}
+
+/// Whether ConfigMaps of these names are there.
+pub async fn has_maps<const N: usize>(client: &Client, names: [&str; N]) -> Result<[bool; N]> {
+    let maps = objects(client, "", "v1", "ConfigMap");
+    let mut there = [false; N];
+    for (found, name) in there.iter_mut().zip(names) {
+        *found = maps.get_opt(name).await?.is_some();
+    }
+    Ok(there)
 }
 
 /// An API of the plane whose objects are in no namespace.

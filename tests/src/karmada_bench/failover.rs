@@ -1,7 +1,6 @@
 //! A member with simulated nodes dies, and what it ran comes to run in another one. Of each member the control plane is
 //! Kubernetes' own; what would run on its nodes is not there.
 
-mod kubelets;
 mod load;
 mod observer;
 pub mod size;
@@ -14,11 +13,11 @@ use anyhow::{Context, Result, bail, ensure};
 use serde_json::json;
 use tokio::time::sleep;
 
-use super::member::{Large, OF_LARGE};
+use super::kubelets::Kubelets;
+use super::member::{CONTROLLERS, Large, OF_LARGE};
 use super::plane::Plane;
 use super::processes::{Named, Sample};
 use super::settings::{render, spec};
-use kubelets::Kubelets;
 use load::OF_PLANE;
 use observer::Observer;
 use size::{Load, Size};
@@ -37,7 +36,7 @@ pub async fn run(operator: Option<&Path>, size: Size) -> Result<()> {
     let mut fields = spec(OF_PLANE);
     fields.insert("featureGates".into(), json!({"Failover": true}));
     let plane = Plane::start(operator, fields).await?;
-    let source = Large::start(SOURCE).await?;
+    let source = Large::start(SOURCE, CONTROLLERS).await?;
     let ran = Kubelets::start(&source.client(), load.nodes).await?;
     join(&plane, &source, &[SOURCE]).await?;
     let administrator = plane.administrator().await?;
@@ -48,7 +47,7 @@ pub async fn run(operator: Option<&Path>, size: Size) -> Result<()> {
     })
     .await?;
     println!("{} Pods run in the source after {:.1} s", load.pods(), begun.elapsed().as_secs_f64());
-    let target = Large::start(TARGET).await?;
+    let target = Large::start(TARGET, CONTROLLERS).await?;
     let runs = Kubelets::start(&target.client(), load.nodes).await?;
     join(&plane, &target, &[SOURCE, TARGET]).await?;
     let observer = Observer::start(&administrator, TARGET).await?;

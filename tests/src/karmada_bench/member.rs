@@ -90,7 +90,7 @@ fn few_apis() -> Flags {
 }
 
 /// Controllers of a cluster whose Deployments become Pods. Nodes have no controller: nobody renews their Leases.
-const CONTROLLERS: &str = "deployment-controller,garbage-collector-controller,namespace-controller,\
+pub const CONTROLLERS: &str = "deployment-controller,garbage-collector-controller,namespace-controller,\
      replicaset-controller,root-ca-certificate-publisher-controller,serviceaccount-controller,\
      serviceaccount-token-controller";
 
@@ -115,16 +115,16 @@ pub const OF_LARGE: &[Setting] = &[
 
 /// A whole control plane of Kubernetes, with [`OF_LARGE`].
 pub struct Large {
-    /// `source` or `target`.
-    name: &'static str,
+    name: String,
     server: ApiServer,
 }
 
 impl Large {
-    pub async fn start(name: &'static str) -> Result<Self> {
+    /// Starts it with these controllers.
+    pub async fn start(name: &str, controllers: &str) -> Result<Self> {
         let audit = ("audit-log-path", String::new());
         let server = ApiServer::bare_with([flags(OF_LARGE, "kube-apiserver"), vec![audit]].concat()).await?;
-        server.run_controllers_with(CONTROLLERS, flags(OF_LARGE, "kube-controller-manager"))?;
+        server.run_controllers_with(controllers, flags(OF_LARGE, "kube-controller-manager"))?;
         let mut connection = json!({});
         for (flag, value) in flags(OF_LARGE, "kube-scheduler") {
             connection[flag] = json!(value.parse::<u32>()?);
@@ -133,11 +133,11 @@ impl Large {
             "apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration",
             "clientConnection": connection, "leaderElection": {"leaderElect": false},
         }))?;
-        Ok(Self { name, server })
+        Ok(Self { name: name.to_owned(), server })
     }
 
-    pub fn name(&self) -> &'static str {
-        self.name
+    pub fn name(&self) -> &str {
+        &self.name
     }
 
     pub fn client(&self) -> Client {
@@ -151,7 +151,7 @@ impl Large {
 
     /// What runs of it.
     pub fn processes(&self) -> Vec<Named> {
-        named(self.name, self.server.pids())
+        named(&self.name, self.server.pids())
     }
 
     /// Kills all of it (SIGKILL), its API server first.

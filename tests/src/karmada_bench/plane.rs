@@ -18,7 +18,7 @@ use crate::karmada::VERSION;
 use crate::karmada::definitions_bundle;
 use crate::karmada::given::Given;
 use crate::karmada::node::{CONTROLLERS, Node};
-use crate::karmada::works::administrator;
+use crate::karmada::works::{administrator, kubeconfig};
 use crate::operator_process::Operator;
 use crate::usage::is_running;
 
@@ -108,6 +108,16 @@ impl Plane {
     /// A client of the plane itself, with all rights.
     pub async fn administrator(&self) -> Result<Client> {
         administrator(&self.client, NAME).await
+    }
+
+    /// The kubeconfig of its administrator.
+    pub async fn kubeconfig(&self) -> Result<String> {
+        kubeconfig(&self.client, NAME).await
+    }
+
+    /// The one of its host, with all rights.
+    pub fn host_kubeconfig(&self) -> Result<String> {
+        self.host.checked_kubeconfig()
     }
 
     /// An error, with what it has said, once the operator has ended: one that gets no answer for ten seconds loses its

@@ -55,14 +55,12 @@ impl Load {
     }
 }
 
-/// Pods that a Node takes.
-pub const PODS_OF_NODE: usize = 110;
-
 #[cfg(test)]
 mod tests {
     use clap::ValueEnum;
 
-    use super::{PODS_OF_NODE, Size};
+    use super::Size;
+    use crate::karmada_bench::kubelets::PODS_OF_NODE;
 
     #[test]
     fn every_load_fits_on_its_nodes() {

@@ -8,20 +8,23 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use anyhow::{Context, Result};
 use futures::{StreamExt, TryStreamExt, stream};
 use k8s_openapi::api::core::v1::{Container, Node, Pod, PodSpec};
-use kube::api::{Api, PostParams};
+use kube::api::{Api, DeleteParams, PostParams};
 use kube::core::PartialObjectMeta;
 use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Client, ResourceExt};
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
-use super::size::PODS_OF_NODE;
 use crate::karmada::node::status::{Process, status};
 
+/// Pods that a Node takes.
+pub const PODS_OF_NODE: usize = 110;
 /// Requests at once.
 const AT_ONCE: usize = 32;
 /// Pods that have a Node and do not run yet.
 const WAITING: &str = "spec.nodeName!=,status.phase=Pending";
+/// Pods that have a Node.
+const BOUND: &str = "spec.nodeName!=";
 
 /// The kubelets of a cluster, for as long as this is kept.
 pub struct Kubelets {
@@ -57,6 +60,37 @@ impl Drop for Kubelets {
     fn drop(&mut self) {
         self.task.abort();
     }
+}
+
+/// What a kubelet does last: Pods that are to be deleted are gone, for as long as this is kept.
+pub struct Terminating(JoinHandle<()>);
+
+impl Terminating {
+    /// Begins to look for them; it sees each change of a Pod.
+    pub fn start(client: Client) -> Self {
+        Self(tokio::spawn(end(client)))
+    }
+}
+
+impl Drop for Terminating {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+async fn end(client: Client) {
+    let pods: Api<PartialObjectMeta<Pod>> = Api::all(client.clone());
+    let changed = watcher(pods, watcher::Config::default().fields(BOUND)).default_backoff();
+    // One that is gone already is what is wanted.
+    let ended = changed.touched_objects().filter_map(async |pod| pod.ok()).for_each_concurrent(AT_ONCE, |pod| {
+        let pods: Api<Pod> = Api::namespaced(client.clone(), &pod.namespace().unwrap_or_default());
+        async move {
+            if pod.metadata.deletion_timestamp.is_some() {
+                let _ = pods.delete(&pod.name_any(), &DeleteParams::default().grace_period(0)).await;
+            }
+        }
+    });
+    ended.await;
 }
 
 async fn run(client: Client, running: Arc<AtomicUsize>) {
