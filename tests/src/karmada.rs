@@ -8,6 +8,7 @@ pub mod node;
 pub mod on_machines;
 pub mod probe;
 pub mod progress;
+pub mod room;
 pub mod works;
 
 /// The version that is tested.

@@ -1,7 +1,7 @@
 //! Restores as a user makes them: an EtcdRestore is applied, the command of its message is run, and it is waited for.
 
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use age::secrecy::ExposeSecret;
 use age::x25519::Identity;
@@ -24,6 +24,8 @@ pub const DO_IT: &str = "To do it";
 pub const GO_ON: &str = "to go on";
 /// Before the command to go back.
 pub const GO_BACK: &str = "to go back to the data of before";
+/// Before the command to let a restored plane act.
+pub const PROPAGATE: &str = "To have it propagate";
 
 /// What is restored, by its name.
 #[derive(Clone, Copy, Debug)]
@@ -89,6 +91,16 @@ pub async fn until(
         Ok(if is_there(&status) { Look::Done(status) } else { Look::Waiting(message) })
     })
     .await
+}
+
+/// Has a plane stopped and set back, up to the question what becomes of its members.
+pub async fn serves_the_backup(scenario: &Scenario, name: &str, deadline: Duration) -> Result<()> {
+    approve(scenario, name, DO_IT).await?;
+    let begun = Instant::now();
+    let asks = |status: &EtcdRestoreStatus| status.message.as_ref().is_some_and(|said| said.contains(PROPAGATE));
+    until(scenario, name, "asks what becomes of members", deadline, asks).await?;
+    scenario.say(&format!("it serves the backup's data {:.1} s after the approval", begun.elapsed().as_secs_f32()));
+    Ok(())
 }
 
 /// The backup that a restore has made of what was there: it stays without the restore, and has this key of etcd. The

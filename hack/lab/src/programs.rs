@@ -267,6 +267,16 @@ impl Programs {
         component.programs.iter().all(|(name, _)| self.path(component, name).is_file())
     }
 
+    /// The path of a program of the older minor of Kubernetes, which must be there.
+    pub fn find_older(&self, program: &str) -> Result<PathBuf> {
+        let older = UPGRADES.iter().find(|it| it.name == "kubernetes").context("no older minor is known")?;
+        let path = self.path(older, program);
+        path.is_file()
+            .then_some(())
+            .with_context(|| format!("{} is missing: run `lab build upgrades`", path.display()))?;
+        Ok(path)
+    }
+
     /// The path of a program that must be there, in the version that the lab runs.
     pub fn find(&self, program: &str) -> Result<PathBuf> {
         let owner = all()

@@ -6,8 +6,10 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
 use lab::cache::Cache;
+use lab::programs::Programs;
 
 use super::VERSION;
+use crate::objects::OLDER;
 
 /// The programs, by version.
 #[derive(Clone)]
@@ -36,10 +38,15 @@ impl Given {
         self.directory.join(version).join("bin").join("karmada-webhook").is_file()
     }
 
-    /// The program of a container with this image: Karmada's are given, Kubernetes' and etcd are those of the lab.
+    /// The program of a container with this image: Karmada's are given, Kubernetes' and etcd are those of the lab; with
+    /// the tag of its older minor of Kubernetes they are of that.
     pub fn program(&self, name: &str, image: &str) -> Result<PathBuf> {
         if !name.starts_with("karmada-") {
-            return lab::programs::Programs::from_env(&Cache::from_env()).find(name);
+            let programs = Programs::from_env(&Cache::from_env());
+            return match image.ends_with(&format!(":v{OLDER}")) {
+                true => programs.find_older(name),
+                false => programs.find(name),
+            };
         }
         let version = image.rsplit_once(":v").with_context(|| format!("{image} has no version"))?.1;
         let path = self.directory.join(version).join("bin").join(name);

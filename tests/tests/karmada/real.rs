@@ -21,6 +21,7 @@ use e2e::karmada::definitions_bundle;
 use e2e::karmada::given::Given;
 use e2e::karmada::node::{CONTROLLERS, Node};
 use e2e::karmada::works::administrator;
+use e2e::objects::VERSION as KUBERNETES;
 use kube::Client;
 use kube::api::{Api, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
@@ -46,11 +47,12 @@ struct World {
 
 impl World {
     async fn start() -> Result<Self> {
-        Self::start_in(VERSION).await
+        Self::start_in(VERSION, KUBERNETES).await
     }
 
-    /// Starts with a plane of this version; its bundle has the definitions of all versions whose programs are given.
-    async fn start_in(version: &str) -> Result<Self> {
+    /// Starts with a plane of these versions of Karmada and Kubernetes; its bundle has the definitions of all versions
+    /// whose programs are given.
+    async fn start_in(version: &str, kubernetes: &str) -> Result<Self> {
         let given = Given::from_env()?;
         let there = [FORMER, VERSION].into_iter().filter(|version| given.has(version));
         let definitions =
@@ -69,8 +71,9 @@ impl World {
                 "crds": {"bundle": definitions_bundle::serve(definitions).await?},
                 "apiServer": {
                     "serviceType": "NodePort", "loadBalancerApiserverIp": own_address()?.to_string(),
-                    "nodePort": free_node_port()?,
+                    "nodePort": free_node_port()?, "version": kubernetes,
                 },
+                "kubeControllerManager": {"version": kubernetes},
                 "search": {}, "descheduler": {}, "metricsAdapter": {},
             },
         });

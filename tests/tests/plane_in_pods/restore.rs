@@ -1,25 +1,19 @@
 //! The plane is set back in its place to a backup that Pods of its host fetch from a bucket. The member runs on what it
 //! runs; nothing acts before that is approved, and until then the data of before comes back for a word.
 
-use std::time::Instant;
-
 use age::x25519::Identity;
 use anyhow::{Result, ensure};
-use crds::etcd_restore::{EtcdRestoreStatus, RestorePhase};
+use crds::etcd_restore::RestorePhase;
 use e2e::backups;
-use e2e::client::apply;
+use e2e::karmada::works::{has_maps, make_map};
 use e2e::object_storage::ObjectStorage;
 use e2e::restores::{self, Of};
-use k8s_openapi::api::core::v1::ConfigMap;
-use kube::Api;
 use serde_json::json;
 
 use crate::{NAME, READY, SEEN, Story, members};
 
 const STORAGE: &str = "bucket";
 const BACKUP: &str = "in-bucket";
-/// Before the command to let the restored plane act, in the message of the EtcdRestore.
-const PROPAGATE: &str = "To have it propagate";
 /// Made before the backup, and after it.
 const KEPT: &str = "before-the-backup";
 const LOST: &str = "after-the-backup";
@@ -33,23 +27,25 @@ impl Story<'_> {
         }
         backups::storage_is(self.scenario, STORAGE, "True", SEEN).await?;
         let identity = Identity::generate();
-        self.write(KEPT).await?;
+        let mark = async |name| make_map(&self.scenario.cluster_client(NAME).await?, name).await;
+        let there = async || has_maps(&self.scenario.cluster_client(NAME).await?, [KEPT, LOST]).await;
+        mark(KEPT).await?;
         let of = json!({"karmadaDeploymentRef": {"name": NAME}});
         backups::take_of(self.scenario, BACKUP, of, STORAGE, &identity).await?;
-        self.write(LOST).await?;
+        mark(LOST).await?;
         let running = self.member.runs(members::OF_PULL).await?;
 
         self.waits_for_the_word_to_act("looked-at", &identity).await?;
         restores::approve(self.scenario, "looked-at", restores::GO_BACK).await?;
         restores::reaches(self.scenario, "looked-at", RestorePhase::Undone, READY).await?;
         self.ready().await?;
-        ensure!(self.has(KEPT).await? && self.has(LOST).await?, "the data of before is not there");
+        ensure!(there().await? == [true, true], "the data of before is not there");
         self.scenario.say("it goes on with the data of before");
 
         self.waits_for_the_word_to_act("back", &identity).await?;
-        ensure!(self.has(KEPT).await? && !self.has(LOST).await?, "the data is not the backup's");
+        ensure!(there().await? == [true, false], "the data is not the backup's");
         ensure!(self.member.runs(members::OF_PULL).await? == running, "the member runs other Pods than {running:?}");
-        restores::approve(self.scenario, "back", PROPAGATE).await?;
+        restores::approve(self.scenario, "back", restores::PROPAGATE).await?;
         let restored = restores::reaches(self.scenario, "back", RestorePhase::Succeeded, READY).await?;
         self.ready().await?;
         ensure!(self.host.pods_of("etcd").await?.len() == 3, "etcd has other than three Pods");
@@ -70,26 +66,11 @@ impl Story<'_> {
         restores::begin(self.scenario, name, Of::Plane(NAME), source, identity).await?;
         restores::reaches(self.scenario, name, RestorePhase::AwaitingApproval, SEEN).await?;
         self.ready().await?;
-        restores::approve(self.scenario, name, restores::DO_IT).await?;
-        let begun = Instant::now();
-        let asks = |status: &EtcdRestoreStatus| status.message.as_ref().is_some_and(|said| said.contains(PROPAGATE));
-        restores::until(self.scenario, name, "asks what becomes of members", READY, asks).await?;
-        self.scenario
-            .say(&format!("it serves the backup's data {:.1} s after the approval", begun.elapsed().as_secs_f32()));
+        restores::serves_the_backup(self.scenario, name, READY).await?;
         for component in ["karmada-scheduler", "karmada-controller-manager", "kube-controller-manager"] {
             let pods = self.host.pods_of(component).await?;
             ensure!(pods.is_empty(), "{component} acts before that is approved: {pods:?}");
         }
         Ok(())
-    }
-
-    async fn write(&self, name: &str) -> Result<()> {
-        let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "default"}});
-        apply(&self.scenario.cluster_client(NAME).await?, &map).await.map(drop)
-    }
-
-    async fn has(&self, name: &str) -> Result<bool> {
-        let maps: Api<ConfigMap> = Api::namespaced(self.scenario.cluster_client(NAME).await?, "default");
-        Ok(maps.get_opt(name).await?.is_some())
     }
 }

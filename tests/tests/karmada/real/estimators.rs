@@ -4,9 +4,10 @@
 use std::net::Ipv4Addr;
 
 use anyhow::{Context, Result, ensure};
+use e2e::karmada::room::{answers, divide, free_node, with_disk};
 use e2e::karmada::works::objects;
 use k8s_openapi::api::core::v1::{Node, Pod};
-use kube::api::{Api, DynamicObject, ListParams, Patch, PatchParams, PostParams};
+use kube::api::{Api, ListParams, Patch, PatchParams};
 use serde_json::{Value, json};
 
 use super::World;
@@ -21,11 +22,11 @@ async fn the_scheduler_divides_replicas_by_what_an_estimator_says() -> Result<()
     let members =
         [Member::start(&world, "m1", world.net + 1).await?, Member::start(&world, "m2", world.net + 2).await?];
     // All are empty, and none of them is one that the Pods may be on.
-    node(&members[0], "n1").await?;
-    node(&members[0], "n2").await?;
-    node(&members[1], "n1").await?;
+    for (member, name) in [(&members[0], "n1"), (&members[0], "n2"), (&members[1], "n1")] {
+        free_node(&member.client, name, json!({})).await?;
+    }
     join(&world, &members, &["push", "push"]).await?;
-    divide(&world, "before", &["m1"]).await?;
+    divide(&world.plane().await?, "before", &["m1"]).await?;
     world.until("scheduled by sums", async |world| is_on_m1(world, "before").await).await?;
     // There is room for one estimator on this machine.
     let one = json!([
@@ -46,14 +47,14 @@ async fn the_scheduler_divides_replicas_by_what_an_estimator_says() -> Result<()
             Ok(is_ready && !listed.items.is_empty() && world.is_ready().await?)
         })
         .await?;
-    divide(&world, "after", &["m1"]).await?;
+    divide(&world.plane().await?, "after", &["m1"]).await?;
     world.until("refused by its estimator", async |world| is_refused(world, "after").await).await?;
     // One candidate without an estimator, and the scheduler goes by sums for all of them.
-    divide(&world, "among-both", &["m1", "m2"]).await?;
+    divide(&world.plane().await?, "among-both", &["m1", "m2"]).await?;
     world.until("scheduled by sums again", async |world| is_on_m1(world, "among-both").await).await?;
     let nodes: Api<Node> = Api::all(members[0].client.clone());
-    let with_disk = json!({"metadata": {"labels": {"disk": "ssd"}}});
-    nodes.patch("n1", &PatchParams::default(), &Patch::Merge(&with_disk)).await?;
+    let labelled = json!({"metadata": {"labels": with_disk()}});
+    nodes.patch("n1", &PatchParams::default(), &Patch::Merge(&labelled)).await?;
     world.until("scheduled by its estimator", async |world| is_on_m1(world, "after").await).await?;
     let address = pods.list(&of_m1).await?.items.into_iter().find_map(|pod| pod.status?.pod_ip);
     was_asked(address.context("its Pod has no address")?.parse()?).await
@@ -82,69 +83,11 @@ async fn binding(world: &World, name: &str) -> Result<Value> {
     Ok(seen)
 }
 
-/// A Node that is free.
-async fn node(member: &Member, name: &str) -> Result<()> {
-    let nodes: Api<Node> = Api::all(member.client.clone());
-    let node = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}});
-    nodes.create(&PostParams::default(), &serde_json::from_value(node)?).await?;
-    let untainted = json!({"spec": {"taints": null}});
-    nodes.patch(name, &PatchParams::default(), &Patch::Merge(&untainted)).await?;
-    let amounts = json!({"cpu": "64", "memory": "64Gi", "pods": "110"});
-    let status = json!({"status": {
-        "capacity": amounts, "allocatable": amounts,
-        "conditions": [{"type": "Ready", "status": "True", "reason": "Said", "message": "so"}],
-    }});
-    nodes.patch_status(name, &PatchParams::default(), &Patch::Merge(&status)).await?;
-    Ok(())
-}
-
-/// Four replicas, on Nodes with a label, wherever among these members there is room.
-async fn divide(world: &World, name: &str, among: &[&str]) -> Result<()> {
-    let plane = world.plane().await?;
-    let deployment = json!({
-        "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name},
-        "spec": {
-            "replicas": 4, "selector": {"matchLabels": {"app": name}},
-            "template": {
-                "metadata": {"labels": {"app": name}},
-                "spec": {
-                    "nodeSelector": {"disk": "ssd"},
-                    "containers": [{"name": "web", "image": "web.test/web:1", "resources": {"requests": {"cpu": "1"}}}],
-                },
-            },
-        },
-    });
-    let policy = json!({
-        "apiVersion": "policy.karmada.io/v1alpha1", "kind": "PropagationPolicy", "metadata": {"name": name},
-        "spec": {
-            "resourceSelectors": [{"apiVersion": "apps/v1", "kind": "Deployment", "name": name}],
-            "placement": {
-                "clusterAffinity": {"clusterNames": among},
-                "replicaScheduling": {
-                    "replicaSchedulingType": "Divided", "replicaDivisionPreference": "Weighted",
-                    "weightPreference": {"dynamicWeight": "AvailableReplicas"},
-                },
-            },
-        },
-    });
-    for (group, version, kind, object) in
-        [("apps", "v1", "Deployment", deployment), ("policy.karmada.io", "v1alpha1", "PropagationPolicy", policy)]
-    {
-        let object: DynamicObject = serde_json::from_value(object)?;
-        objects(&plane, group, version, kind).create(&PostParams::default(), &object).await?;
-    }
-    Ok(())
-}
-
 /// Its own metrics count who asked it.
 async fn was_asked(address: Ipv4Addr) -> Result<()> {
     let config = kube::Config::new(format!("http://{address}:8080").parse()?);
     let client = kube::Client::try_from(config)?;
     let metrics = client.request_text(http::Request::get("/metrics").body(Vec::new())?).await?;
-    let counted =
-        metrics.lines().filter(|line| line.starts_with("karmada_scheduler_estimator_estimating_request_total"));
-    let counted: Vec<&str> = counted.collect();
-    println!("{counted:?}");
-    ensure!(counted.iter().any(|line| line.contains("result=\"success\"")), "nobody asked it: {counted:?}");
+    ensure!(!answers(&metrics).is_empty(), "nobody asked it: {metrics}");
     Ok(())
 }

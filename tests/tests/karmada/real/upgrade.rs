@@ -1,9 +1,12 @@
-//! A plane of Karmada's own programs, with members, is brought to another minor: once it halts, and goes back.
+//! A plane of Karmada's own programs, with members, is brought to another minor: once it halts, and goes back. Then its
+//! kube-apiserver and kube-controller-manager are brought to another minor of Kubernetes.
 
 use std::collections::BTreeMap;
 
 use anyhow::{Result, ensure};
+use e2e::karmada::progress::is_ready;
 use e2e::karmada::works::{bindings_are_converted, leaders_renew_their_leases, objects};
+use e2e::objects::{OLDER, VERSION as KUBERNETES};
 use k8s_openapi::api::apps::v1::Deployment;
 use kube::ResourceExt;
 use kube::api::{Api, ListParams};
@@ -16,7 +19,7 @@ use crate::{FORMER, NAMESPACE, VERSION};
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs Karmada's programs of two versions: make karmada"]
 async fn a_plane_with_members_is_brought_to_another_minor_and_they_keep_what_they_run() -> Result<()> {
-    let world = World::start_in(FORMER).await?;
+    let world = World::start_in(FORMER, OLDER).await?;
     world.until("ready", World::is_ready).await?;
     runs(&world, FORMER).await?;
     let members =
@@ -40,7 +43,34 @@ async fn a_plane_with_members_is_brought_to_another_minor_and_they_keep_what_the
         (bindings.get("settings-configmap").await?.uid(), members[0].running().await?, members[1].running().await?);
     ensure!(before == after, "{before:?} became {after:?}");
     leaders_renew_their_leases(&plane).await?;
-    a_change_reaches(&world, &members, "after the upgrade").await
+    a_change_reaches(&world, &members, "after the upgrade").await?;
+    kubernetes_is_brought_to_the_next_minor(&world).await?;
+    let after = (members[0].running().await?, members[1].running().await?);
+    ensure!((&before.1, &before.2) == (&after.0, &after.1), "{before:?} became {after:?}");
+    a_change_reaches(&world, &members, "after that of Kubernetes").await
+}
+
+/// The API server of the plane and its controllers alone: Karmada's version stays.
+async fn kubernetes_is_brought_to_the_next_minor(world: &World) -> Result<()> {
+    let serves = async || {
+        let served = world.plane().await?.apiserver_version().await?.git_version;
+        anyhow::Ok(served.trim_start_matches('v').to_owned())
+    };
+    ensure!(serves().await? == OLDER, "it serves {}", serves().await?);
+    let newer = json!({"version": KUBERNETES});
+    world.patch(json!({"spec": {"apiServer": newer, "kubeControllerManager": newer}})).await?;
+    world.until("serving the next minor", async |_| Ok(serves().await? == KUBERNETES)).await?;
+    world
+        .until("at the next minor of Kubernetes", async |world| {
+            let plane = world.planes().get(world.name).await?;
+            Ok(is_ready(&plane) && version(world).await?.as_deref() == Some(VERSION))
+        })
+        .await?;
+    let deployments: Api<Deployment> = Api::namespaced(world.client.clone(), NAMESPACE);
+    let of_it = |deployment: &Deployment| image(deployment).filter(|image| image.contains("/kube-controller-manager:"));
+    let images: Vec<String> = deployments.list(&ListParams::default()).await?.iter().filter_map(of_it).collect();
+    ensure!(images.len() == 1 && images[0].ends_with(&format!(":v{KUBERNETES}")), "{images:?}");
+    Ok(())
 }
 
 /// The version that all of it has; none while it is upgraded.

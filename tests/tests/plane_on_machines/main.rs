@@ -1,14 +1,18 @@
 //! A Karmada plane on machines, without Kubernetes under it: from one machine to three, to the next minor, and without
 //! the machine that was its first; then all of them are given back, and another plane begins on them with its backup.
+//! Before, it has a member for a while, and gets another authority.
 //! The programs are Karmada's own where they are given (`make karmada`). Where they are not, stand-ins show units,
 //! ports, certificates and order, and nothing of Karmada.
+
+mod member;
 
 use std::time::Duration;
 
 use age::secrecy::ExposeSecret;
 use anyhow::{Context, Result, ensure};
 use crds::karmada_deployment::KarmadaDeploymentStatus;
-use crds::{Conditions, Host, KarmadaDeployment, Machine, names};
+use crds::names::{annotation, condition};
+use crds::{Conditions, Host, KarmadaDeployment, Machine};
 use e2e::backups;
 use e2e::eventually::{Look, eventually};
 use e2e::karmada::on_machines::OnMachines;
@@ -33,6 +37,8 @@ const NAME: &str = "k2";
 /// The plane that begins with its backup.
 const ANEW: &str = "k3";
 const READY: Duration = Duration::from_secs(420);
+/// Each part on each machine is brought twice before that.
+const ROTATED: Duration = Duration::from_secs(900);
 const GONE: Duration = Duration::from_secs(180);
 /// Services of a machine: nine components, and the balancer before those of them that the API server asks.
 const UNITS: usize = 10;
@@ -53,6 +59,11 @@ async fn a_plane_grows_is_upgraded_loses_its_first_machine_and_another_begins_wi
         story.grows_to_three().await?;
         story.comes_to_the_next_minor().await?;
         let backup = story.is_backed_up().await?;
+        if programs.are_karmadas {
+            let member = story.has_a_member().await?;
+            story.rotates_its_authority(&member).await?;
+            story.has_no_member(&member).await?;
+        }
         story.loses_its_first_machine().await?;
         story.gives_its_machines_back().await?;
         story.begins_with(&backup).await?;
@@ -152,23 +163,11 @@ impl Story<'_> {
             "identityRef": {"name": "identity"},
         });
         self.scenario.apply(&self.wish).await?;
-        let asks = "clusterwright.dev/approve=";
-        let message = until(self.scenario, ANEW, "asks for approval", READY, async |plane| {
-            let said = plane.condition("Ready").map(|said| said.message.clone()).unwrap_or_default();
-            Ok(if said.contains(asks) { Look::Done(said) } else { Look::Waiting(said) })
-        })
-        .await?;
-        for machine in &self.machines[1..] {
-            let units = self.units(machine).await?;
-            ensure!(units.lines().count() == SERVING, "{} runs {units}", machine.name());
-        }
+        let value = self.asks_for_approval(READY).await?;
+        self.serves_and_does_nothing().await?;
         let found = self.written().await?;
         ensure!(found.is_some() && found == backup.written, "it was {:?}, and is {found:?}", backup.written);
-        let value = message.split_once(asks).and_then(|(_, rest)| rest.split(' ').next());
-        let value = value.context("no command")?.trim_end_matches('.');
-        let word = json!({"metadata": {"annotations": {names::annotation::APPROVE: value}}});
-        let planes = self.scenario.api::<KarmadaDeployment>();
-        planes.patch(ANEW, &PatchParams::default(), &Patch::Merge(&word)).await?;
+        self.annotate(annotation::APPROVE, &value).await?;
         let status = self.ready(3).await?;
         let record = status.restored_from.context("no record of the restore")?;
         ensure!(record.step.is_none() && record.restored_at.is_some(), "{record:?}");
@@ -177,6 +176,34 @@ impl Story<'_> {
         ensure!(members.matches("started").count() == 3, "three members of etcd are started: {members}");
         ensure!(self.written().await? == backup.written, "what had been written is another one");
         self.works().await
+    }
+
+    /// Waits until it asks for approval; the value to write.
+    async fn asks_for_approval(&self, deadline: Duration) -> Result<String> {
+        let asks = format!("{}=", annotation::APPROVE);
+        until(self.scenario, self.name, "asks for approval", deadline, async |plane| {
+            let said = plane.condition(condition::READY).map(|said| said.message.clone()).unwrap_or_default();
+            let value = said.split_once(&asks).and_then(|(_, rest)| rest.split(' ').next());
+            Ok(value.map(|value| Look::Done(value.trim_end_matches('.').to_owned())).unwrap_or(Look::Waiting(said)))
+        })
+        .await
+    }
+
+    async fn annotate(&self, key: &str, value: &str) -> Result<()> {
+        let word = Patch::Merge(json!({"metadata": {"annotations": {key: value}}}));
+        let planes = self.scenario.api::<KarmadaDeployment>();
+        planes.patch(self.name, &PatchParams::default(), &word).await?;
+        Ok(())
+    }
+
+    /// Its API servers run on its machines, and nothing that schedules or propagates. Estimators stay.
+    async fn serves_and_does_nothing(&self) -> Result<()> {
+        for machine in self.its_machines().await? {
+            let units = self.units(machine).await?;
+            let serving = units.lines().filter(|unit| !unit.contains("-estimator-"));
+            ensure!(serving.count() == SERVING, "{} runs {units}", machine.name());
+        }
+        Ok(())
     }
 
     /// The UID of what the client has written into the plane; none: it is not there.
@@ -194,7 +221,7 @@ impl Story<'_> {
         let machines = self.scenario.api::<Machine>();
         machines.delete(&first.name_any(), &DeleteParams::default()).await?;
         let generation = machines.get(&first.name_any()).await?.metadata.generation.unwrap_or_default();
-        let word = json!({"metadata": {"annotations": {names::annotation::FORCE_REMOVE: generation.to_string()}}});
+        let word = json!({"metadata": {"annotations": {annotation::FORCE_REMOVE: generation.to_string()}}});
         machines.patch(&first.name_any(), &PatchParams::default(), &Patch::Merge(&word)).await?;
         eventually("another machine in its place", READY, async || {
             let members = self.members().await?;
@@ -246,6 +273,13 @@ impl Story<'_> {
     async fn members(&self) -> Result<Vec<Machine>> {
         let all = self.scenario.api::<Machine>().list(&ListParams::default()).await?;
         Ok(all.into_iter().filter(|machine| machine.spec.cluster_name == self.name).collect())
+    }
+
+    /// Those of the lab that it has.
+    async fn its_machines(&self) -> Result<Vec<&machines::Machine>> {
+        let members = self.members().await?;
+        let hosts: Vec<&str> = members.iter().filter_map(host_of).collect();
+        Ok(self.machines.iter().filter(|machine| hosts.contains(&machine.name())).collect())
     }
 
     fn told(&self, writer: &Writer, what: &str) {
