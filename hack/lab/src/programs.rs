@@ -270,11 +270,7 @@ impl Programs {
     /// The path of a program of the older minor of Kubernetes, which must be there.
     pub fn find_older(&self, program: &str) -> Result<PathBuf> {
         let older = UPGRADES.iter().find(|it| it.name == "kubernetes").context("no older minor is known")?;
-        let path = self.path(older, program);
-        path.is_file()
-            .then_some(())
-            .with_context(|| format!("{} is missing: run `lab build upgrades`", path.display()))?;
-        Ok(path)
+        must_be_there(self.path(older, program), "upgrades")
     }
 
     /// The path of a program that must be there, in the version that the lab runs.
@@ -289,11 +285,14 @@ impl Programs {
             (_, true) => "addons",
             _ => "programs",
         };
-        path.is_file()
-            .then_some(())
-            .with_context(|| format!("{} is missing: run `lab build {built_by}`", path.display()))?;
-        Ok(path)
+        must_be_there(path, built_by)
     }
+}
+
+fn must_be_there(path: PathBuf, built_by: &str) -> Result<PathBuf> {
+    let missing = || format!("{} is missing: run `lab build {built_by}`", path.display());
+    path.is_file().then_some(()).with_context(missing)?;
+    Ok(path)
 }
 
 #[cfg(test)]

@@ -16,7 +16,6 @@ use e2e::karmada::node::CONTROLLERS;
 use e2e::karmada::progress::until;
 use e2e::karmada::room::{answers, divide, free_node, with_disk};
 use e2e::karmada::works::{objects, policy, settings};
-use k8s_openapi::api::core::v1::Secret;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::config::Kubeconfig;
 use serde_json::json;
@@ -146,9 +145,7 @@ impl Story<'_> {
 
     /// What clients of the plane trust.
     async fn authority(&self) -> Result<String> {
-        let secret = self.scenario.api::<Secret>().get(&format!("{}-kubeconfig", self.name)).await?;
-        let text = secret.data.unwrap_or_default().remove("kubeconfig").context("no kubeconfig")?.0;
-        let config = Kubeconfig::from_yaml(std::str::from_utf8(&text)?)?;
+        let config = Kubeconfig::from_yaml(&self.scenario.kubeconfig(self.name).await?)?;
         let trusted = config.clusters.into_iter().find_map(|it| it.cluster?.certificate_authority_data);
         Ok(String::from_utf8(STANDARD.decode(trusted.context("it trusts nobody")?)?)?)
     }
