@@ -49,7 +49,7 @@ fn said(world: &World) -> String {
 fn approve_in(world: &World, awaited: RestorePhase) -> bool {
     let message = said(world);
     let is_asked = phase(world) == Some(awaited);
-    let Some((_, rest)) = message.split_once("clusterwright.dev/approve=").filter(|_| is_asked) else { return false };
+    let Some((_, rest)) = message.rsplit_once("clusterwright.dev/approve=").filter(|_| is_asked) else { return false };
     let value = rest.split([' ', ';']).next().unwrap().to_owned();
     world.api.edit(RESTORE, |object| object["metadata"]["annotations"] = json!({ (annotation::APPROVE): value }));
     true
