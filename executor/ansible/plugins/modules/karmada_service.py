@@ -122,6 +122,8 @@ StateDirectoryMode=0750
 UMask=0077
 Restart=always
 RestartSec=2
+# As long as a Pod may take: an API server may wait a minute for those who watch.
+TimeoutStopSec=30
 LimitNOFILE=65536
 NoNewPrivileges=yes
 CapabilityBoundingSet=

@@ -26,9 +26,14 @@ const CONTROLLERS: &str = "namespace,garbagecollector,serviceaccount-token,ttl-a
 const SEARCH_HEALTH: &str =
     "/readyz?exclude=poststarthook/start-karmada-informers&exclude=poststarthook/start-karmada-search-controller";
 
-/// What kube-apiserver is given where `extraArgs` do not have it. One that is stopped waits a minute for those who
+/// What an API server is given where `extraArgs` do not have it. One that is stopped waits a minute for those who
 /// watch: so it waits for what else it has begun, and two seconds.
-pub(super) const OF_API_SERVER_UNLESS_GIVEN: [(&str, &str); 1] = [("shutdown-send-retry-after", "true")];
+pub(super) const UNLESS_GIVEN: (&str, &str) = ("shutdown-send-retry-after", "true");
+
+/// Whether a component is given that. karmada-aggregated-apiserver has no such flag.
+const fn waits_for_watchers(component: Component) -> bool {
+    matches!(component, Component::ApiServer | Component::Search)
+}
 
 /// What a component runs.
 pub(super) fn container(object: &KarmadaDeployment, release: &Release, component: Component) -> Container {
@@ -83,8 +88,13 @@ pub(super) fn container(object: &KarmadaDeployment, release: &Release, component
         }
     };
     let is_etcd = component == Component::Etcd;
+    let mut more = given(object, release, component);
+    let (name, value) = UNLESS_GIVEN;
+    if waits_for_watchers(component) && !more.iter().any(|(given, _)| given == name) {
+        more.insert(0, (name.to_owned(), value.to_owned()));
+    }
     Container {
-        command: [vec![program.to_owned()], written(flags), written(given(object, release, component))].concat(),
+        command: [vec![program.to_owned()], written(flags), written(more)].concat(),
         probe,
         ports,
         mounts: sidecars::mounts(object, component).collect(),
@@ -288,10 +298,7 @@ fn api_server(object: &KarmadaDeployment) -> Flags {
         ("tls-cert-file", path("pki/apiserver.crt")),
         ("tls-private-key-file", path("pki/apiserver.key")),
     ]);
-    let mut unless_given = named(OF_API_SERVER_UNLESS_GIVEN.map(|(name, value)| (name, value.to_owned())));
-    let given = Component::ApiServer.settings(spec).map(|settings| &settings.extra_args);
-    unless_given.retain(|(name, _)| given.is_none_or(|given| !given.contains_key(name)));
-    [own, closed, etcd_client(object, Component::ApiServer), unless_given].concat()
+    [own, closed, etcd_client(object, Component::ApiServer)].concat()
 }
 
 fn kube_controller_manager() -> Flags {

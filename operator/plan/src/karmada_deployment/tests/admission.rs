@@ -304,7 +304,7 @@ fn a_backup_to_begin_with_is_named_when_a_plane_is_made_and_never_after() {
 #[test]
 fn every_flag_of_ours_is_refused_in_extra_args() {
     use super::super::Component;
-    use super::super::programs::OF_API_SERVER_UNLESS_GIVEN;
+    use super::super::programs::UNLESS_GIVEN;
     let world = super::world::settled("estimator: {}, descheduler: {}, search: {}, metricsAdapter: {}");
     for component in Component::ALL {
         let kind = if component == Component::Etcd { "StatefulSet" } else { "Deployment" };
@@ -317,7 +317,7 @@ fn every_flag_of_ours_is_refused_in_extra_args() {
         });
         for flag in command.iter().filter_map(|flag| flag.as_str()?.strip_prefix("--")) {
             let name = flag.split_once('=').map_or(flag, |(name, _)| name);
-            if OF_API_SERVER_UNLESS_GIVEN.iter().any(|(there, _)| *there == name) {
+            if UNLESS_GIVEN.0 == name {
                 continue;
             }
             let (mut value, mut found) = (json!({ "extraArgs": { name: "x" } }), Vec::new());

@@ -167,11 +167,13 @@ fn how_the_api_server_is_reached() {
 #[test]
 fn an_api_server_that_is_stopped_does_not_wait_a_minute_for_those_who_watch_unless_it_is_told_to() {
     let [ours, theirs] = ["true", "false"].map(|value| format!("--shutdown-send-retry-after={value}"));
-    assert!(has_flag("", Component::ApiServer, &ours));
-    let told = settled("apiServer: {extraArgs: {shutdown-send-retry-after: 'false'}}");
-    let command = container(&told, Component::ApiServer)["command"].clone();
-    let flags: Vec<String> = serde_json::from_value(command).unwrap();
-    assert!(flags.contains(&theirs) && !flags.contains(&ours), "{flags:?}");
+    for (component, field) in [(Component::ApiServer, "apiServer"), (Component::Search, "search")] {
+        assert!(has_flag("search: {}", component, &ours), "{field}");
+        let told = settled(&format!("{field}: {{extraArgs: {{shutdown-send-retry-after: 'false'}}}}"));
+        let command = container(&told, component)["command"].clone();
+        let flags: Vec<String> = serde_json::from_value(command).unwrap();
+        assert!(flags.contains(&theirs) && !flags.contains(&ours), "{flags:?}");
+    }
 }
 
 #[test]
