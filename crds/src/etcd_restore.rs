@@ -26,7 +26,7 @@ pub const IDENTITY_KEY: &str = "identity";
     namespaced,
     status = "EtcdRestoreStatus",
     derive = "PartialEq",
-    doc = "Sets the etcd of a cluster back to a backup, on the machines that it has, or that of a Karmada control plane, in its Pods. Nothing changes before it is approved.",
+    doc = "Sets the etcd of a cluster back to a backup, or of a Karmada control plane, on the machines or in the Pods that it has. Nothing changes before it is approved.",
     printcolumn(name = "Cluster", type_ = "string", json_path = ".spec.clusterName"),
     printcolumn(name = "Plane", type_ = "string", json_path = ".spec.karmadaDeploymentRef.name", priority = "1"),
     printcolumn(name = "Backup", type_ = "string", json_path = ".status.staged.backup"),
@@ -47,7 +47,7 @@ pub struct EtcdRestoreSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 32), regex(pattern = r"^[a-z]([-a-z0-9]*[a-z0-9])?$"))]
     pub cluster_name: Option<String>,
-    /// The KarmadaDeployment whose etcd is restored: of `mode: Containers`, with an etcd of its own.
+    /// The KarmadaDeployment whose etcd is restored: one with an etcd of its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub karmada_deployment_ref: Option<LocalRef>,
     /// The backup that it is set back to.
@@ -62,13 +62,13 @@ pub struct EtcdRestoreSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub safety_backup: Option<SafetyBackup>,
     /// How long the data that was there before stays on the machines after the restore, in seconds, 0 to 31536000.
-    /// Default 604800. Deleting the EtcdRestore removes it, too. Of a plane nothing removes it: see
+    /// Default 604800. Deleting the EtcdRestore removes it, too. Of a plane in Pods nothing removes it: see
     /// `formerClaims` of its `status.restoredFrom`.
     #[serde(default = "default_keep")]
     #[schemars(range(min = 0, max = 31_536_000))]
     pub keep_old_data_seconds: i32,
-    /// Deadline of each of its runs in seconds, 600 to 86400. Default 3600. A plane has none; there it is that of the
-    /// backup of what is there.
+    /// Deadline of each of its runs in seconds, 600 to 86400. Default 3600. A plane in Pods has none; there it is that
+    /// of the backup of what is there.
     #[serde(default = "default_timeout")]
     #[schemars(range(min = 600, max = 86400))]
     pub timeout_seconds: i32,

@@ -51,7 +51,7 @@ const REACHED_RULE: &str = "!has(self.hostClusterRef) || self.apiServer.serviceT
 const REACHED_MESSAGE: &str = "apiServer.serviceType: with hostClusterRef it must be NodePort or LoadBalancer: a ClusterIP is reached from inside of that cluster only";
 /// CEL: with what a plane begins, for good; and only where its etcd is its own.
 const RESTORE_RULE: &str = "has(self.restoreFrom) == has(oldSelf.restoreFrom) && (!has(self.restoreFrom) || self.restoreFrom == oldSelf.restoreFrom)";
-const RESTORE_MESSAGE: &str = "Forbidden: restoreFrom is immutable: a plane begins with a backup, or without; to set one back to a backup, make an EtcdRestore, or on machines delete it, and make it anew with restoreFrom";
+const RESTORE_MESSAGE: &str = "Forbidden: restoreFrom is immutable: a plane begins with a backup, or without; to set one back to a backup, make an EtcdRestore";
 const RESTORE_ETCD_RULE: &str = "!has(self.restoreFrom) || !has(self.etcd.external)";
 const RESTORE_ETCD_MESSAGE: &str =
     "restoreFrom is for an etcd of the plane's own: whoever runs the external etcd restores it; leave restoreFrom out";

@@ -7,7 +7,7 @@ use crds::etcd_restore::RestorePhase;
 use crds::names::{condition, finalizer};
 use crds::{
     BackupStorage, ClusterDeployment, Conditions, EtcdBackup, EtcdRestore, EtcdRestoreSpec, EtcdRestoreStatus,
-    KarmadaDeployment, Machine, PlaybookRun,
+    FormerRef, KarmadaDeployment, Machine, PlaybookRun,
 };
 use jiff::Timestamp;
 use kube::ResourceExt;
@@ -119,9 +119,9 @@ impl Reconcile for Observation {
 
     async fn observe(ctx: &Context, restore: Arc<EtcdRestore>) -> Result<Option<Self>, Error> {
         let (cache, namespace) = (&ctx.cache, restore.namespace().unwrap_or_default());
-        // Of a plane there are none of a cluster's.
         let cluster = restore.spec.cluster_name.as_deref().unwrap_or_default();
         let plane = restore.spec.karmada_deployment_ref.as_ref();
+        let former = plane.map_or(FormerRef::cluster(cluster), |plane| FormerRef::plane(&plane.name));
         let plane = plane.and_then(|plane| cache.karmada_deployments.get(&namespace, &plane.name));
         let reference = restore.spec.source.backup_ref.as_ref();
         let backup = reference.and_then(|backup| cache.etcd_backups.get(&namespace, &backup.name));
@@ -134,8 +134,8 @@ impl Reconcile for Observation {
             safety_storage: safety.and_then(|(storage, _)| cache.backup_storages.get(&namespace, &storage.name)),
             storage: storage.and_then(|storage| cache.backup_storages.get(&namespace, storage)),
             deployment: cache.cluster_deployments.get(&namespace, cluster),
-            machines: cache.machines.of_cluster(&namespace, cluster),
-            runs: cache.runs.of_cluster(&namespace, cluster),
+            machines: cache.machines.formed_by(&namespace, former),
+            runs: cache.runs.formed_by(&namespace, former),
             restores: alike(ctx, &namespace, &restore.spec),
             keys: keys(ctx, &restore, plane.as_deref()).await?,
             plane,

@@ -4,15 +4,20 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::etcd_restore::StagedBackup;
 use crate::references::LocalRef;
 
 /// What a plane that begins with a backup, or is set back to one, is at. They follow each other in this order.
 #[derive(Serialize, Deserialize, Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, JsonSchema)]
 pub enum KarmadaRestoreStep {
-    /// A plane that is set back by an EtcdRestore stops: first what acts, then what serves, etcd last.
+    /// A plane on machines that is set back by an EtcdRestore: the backup is laid ready on the machines beside the data
+    /// that is there. The plane works on.
+    Stage,
+    /// A plane that is set back by an EtcdRestore stops: first what acts, then what serves, etcd last. On machines one
+    /// run does that, and has etcd go on with the backup's data.
     Stop,
     /// The members of etcd get data of a new etcd, made of the snapshot: each in its volume, or on its machine, where
-    /// etcd starts with it. Nothing else runs.
+    /// etcd starts with it. Nothing else runs. A plane on machines that is set back passes over it.
     Data,
     /// etcd, the API servers and the webhook start, and what has addresses or authorities in it is applied again. The
     /// API server lets administrators in, and nobody else.
@@ -98,6 +103,9 @@ pub struct KarmadaRestoredFrom {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 5), inner(length(max = 253)))]
     pub former_claims: Vec<String>,
+    /// What lies ready on the machines of a plane that is set back. Absent: nothing yet, or the plane is in Pods.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub staged: Option<StagedBackup>,
     /// By how much revisions are raised, so that none is given out twice. Absent: by 1000000000.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bump: Option<i64>,
@@ -111,8 +119,11 @@ pub struct KarmadaRestoredFrom {
     /// When a person approved that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approved_at: Option<Time>,
-    /// When it was settled that the plane goes on with the data of before, in place of that of the backup: nothing had
-    /// acted by that. Absent: it was not.
+    /// When it was settled that the plane goes back to the data of before, before anything had acted by that of the
+    /// backup. Absent: it was not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub undo_began_at: Option<Time>,
+    /// When the plane could go on with the data of before. Absent: it did not go back, or cannot yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub undone_at: Option<Time>,
     /// When the plane worked with it. Absent: it does not yet.

@@ -176,9 +176,8 @@ reasons! {
         "A backup does not lie ready on a machine, or not the same on all."
         "Play the step `stage-backup` again; the message says what differs.";
     BackupNotSupported Warning [COMPLETE FAILED READY]
-        "A Karmada control plane is to begin with a backup in a volume, which its Pods cannot mount, or is on machines, and to be set \
-         back by an EtcdRestore."
-        "Copy the backup into a bucket; on machines make the plane anew with `spec.restoreFrom`.";
+        "A Karmada control plane is to begin with a backup in a volume, or to be set back to one, which its Pods cannot mount."
+        "Copy the backup into a bucket.";
     BackupOfOtherCluster Warning [COMPLETE FAILED READY]
         "The backup is of another cluster: it has another name, or other keys."
         "Name a backup of this cluster in a new EtcdRestore; `manifest.json` in the storage says whose it is.";
@@ -1358,9 +1357,11 @@ reasons! {
     RestoreCleanupRefused Warning []
         "The restored cluster's API refuses to delete what is of the past."
         "See the message; a webhook may be in the way.";
-    RestoreInterrupted Warning [COMPLETE]
-        "The run that restores ended before it had released the control plane, which serves in part at most."
-        "The message names the cause and two commands: to go on, and to go back where that is possible.";
+    RestoreInterrupted Warning [COMPLETE ETCD_READY READY UP_TO_DATE]
+        "The run that restores ended before it had released the control plane, which serves in part at most; or a run failed that \
+         sets a Karmada control plane on machines back, or brings back its data of before."
+        "The message names the cause and two commands: to go on, and to go back where that is possible. Of a Karmada control plane, that is \
+         tried again as long as attempts are left, and its EtcdRestore says how to go back.";
     RestoreUndone Warning [COMPLETE FAILED]
         "The cluster has the data again that it had before the restore."
         "See why the restore was interrupted; make a new EtcdRestore.";
@@ -1497,7 +1498,7 @@ reasons! {
     Staging Progressing [COMPLETE]
         "The backup is checked and brought to the machines, beside the data that is there."
         "";
-    StagingFailed Warning []
+    StagingFailed Warning [ETCD_READY READY UP_TO_DATE]
         "A backup was not brought to a machine, or no data could be made of it."
         "The message says why; see the run's log (`status.logRefs`).";
     Starting Progressing [COMPLETE]
@@ -1596,7 +1597,7 @@ reasons! {
     Unauthorized Warning [REACHABLE READY]
         "The API refuses the kubeconfig's credentials (401)."
         "Renew the kubeconfig.";
-    UndoingRestore Progressing [COMPLETE]
+    UndoingRestore Progressing [COMPLETE ETCD_READY READY UP_TO_DATE]
         "The data that was there before a restore comes back."
         "";
     UninstallFailed Warning [APPLIED READY]

@@ -44,6 +44,9 @@ impl Step {
             | Step::DefragmentEtcd
             | Step::BackupEtcd
             | Step::StageBackup
+            | Step::RestoreEtcd
+            | Step::UndoRestore
+            | Step::RemoveOldData
             | Step::RestartServices
             | Step::Reboot
             | Step::Reset
@@ -67,10 +70,7 @@ impl Step {
             | Step::RecoverEtcd
             | Step::RenewCertificates
             | Step::HoldControlPlane
-            | Step::RestoreEtcd
-            | Step::UndoRestore
             | Step::ReleaseControlPlane
-            | Step::RemoveOldData
             | Step::PreflightUpgrade
             | Step::Prefetch
             | Step::KubeadmUpgrade

@@ -30,7 +30,7 @@ use crate::lifecycle::{is_installed, is_provisioned};
 use crate::owned_run::{those_that_stay, unclaimed};
 use crate::{Next, Plan, store};
 pub use action::Action;
-use leftovers::Leftovers;
+pub(crate) use names::id_of_uid;
 pub use names::{id_of, safety_name};
 pub use observed::Observed;
 pub use phase::{holds_the_cluster, is_before_the_hold, is_over, keeps_others_out, lets_backup_begin};
@@ -64,17 +64,7 @@ fn of_cluster(observed: &Observed<'_>) -> Plan<Action, EtcdRestoreStatus> {
         },
         false => goes_on(observed, &runs),
     };
-    let leftovers = leftovers::leftovers(observed, &runs, &plan.status);
-    match leftovers {
-        Leftovers::Stay(next) => plan.next = plan.next.or_sooner(next),
-        Leftovers::Go(run) => plan.actions.push(Action::Begin(run)),
-        Leftovers::Gone(at) => {
-            plan.status.old_data_removed_at = plan.status.old_data_removed_at.take().or(at);
-            if observed.restore.is_deleting() {
-                plan.actions = vec![Action::RemoveFinalizer];
-            }
-        }
-    }
+    leftovers::of_cluster(observed, &runs, &plan.status).add_to(&mut plan, observed.restore.is_deleting());
     plan
 }
 

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::naming::short_hash;
 
 /// The variable that the steps of a restore read.
-const VARIABLE: &str = "etcd_restore";
+pub(crate) const VARIABLE: &str = "etcd_restore";
 /// Characters that name its directories on the machines.
 const ID: usize = 8;
 

@@ -79,6 +79,7 @@ pub use probe_seen::{ProbeSeen, binding as probe_binding, namespace as probe_nam
 use progress::{StageReport, progress};
 pub use release::{DEFINITIONS, RELEASES, Release};
 pub use restore_seen::{FormerPlane, MemberLook, RestoreSeen};
+pub(crate) use restoring::is_in_place_on_machines;
 pub use seats::{MachinesSeen, Seat, Seats};
 use status::Found;
 use upgrade::Scene;

@@ -1,10 +1,11 @@
 //! A Karmada plane on machines, without Kubernetes under it: from one machine to three, to the next minor, and without
 //! the machine that was its first; then all of them are given back, and another plane begins on them with its backup.
-//! Before, it has a member for a while, and gets another authority.
+//! Before, it is set back to a backup in its place; it has a member for a while, and gets another authority.
 //! The programs are Karmada's own where they are given (`make karmada`). Where they are not, stand-ins show units,
 //! ports, certificates and order, and nothing of Karmada.
 
 mod member;
+mod restore;
 
 use std::time::Duration;
 
@@ -61,8 +62,11 @@ async fn a_plane_grows_is_upgraded_loses_its_first_machine_and_another_begins_wi
         let backup = story.is_backed_up().await?;
         if programs.are_karmadas {
             let member = story.has_a_member().await?;
+            story.is_set_back_in_its_place(&backup, Some(&member)).await?;
             story.rotates_its_authority(&member).await?;
             story.has_no_member(&member).await?;
+        } else {
+            story.is_set_back_in_its_place(&backup, None).await?;
         }
         story.loses_its_first_machine().await?;
         story.gives_its_machines_back().await?;
@@ -290,9 +294,10 @@ impl Story<'_> {
         Ok(())
     }
 
-    /// The services of a machine that run, a line each.
+    /// The services of a machine that run but its estimators, a line each.
     async fn units(&self, machine: &machines::Machine) -> Result<String> {
-        let units = "systemctl list-units --plain --no-legend --state=active 'clusterwright-karmada-*'";
+        let units = "systemctl list-units --plain --no-legend --state=active 'clusterwright-karmada-*' | \
+                     grep -v -- -estimator- || true";
         self.scenario.ssh(machine, units).await
     }
 

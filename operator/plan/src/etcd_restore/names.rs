@@ -26,5 +26,10 @@ pub fn safety_name(restore: &EtcdRestore) -> String {
 
 /// Names the directories of a restore on the machines.
 pub fn id_of(restore: &EtcdRestore) -> String {
-    restore.uid().chars().filter(char::is_ascii_alphanumeric).take(ID).collect()
+    id_of_uid(restore.uid())
+}
+
+/// The same, of the restore of this UID.
+pub(crate) fn id_of_uid(uid: &str) -> String {
+    uid.chars().filter(char::is_ascii_alphanumeric).take(ID).collect()
 }

@@ -14,6 +14,7 @@ use crds::names::finalizer;
 use crds::{EtcdRestore, EtcdRestoreStatus, KarmadaDeployment, ObjectExt, Reason};
 
 use super::action::Action;
+use super::leftovers;
 use super::observed::Observed;
 use super::phase::is_over;
 use super::safety::backing_up;
@@ -38,9 +39,10 @@ pub fn needs_keys(restore: &EtcdRestore) -> bool {
 pub(super) fn plan(observed: &Observed<'_>, name: &str) -> Plan<Action, EtcdRestoreStatus> {
     let restore = observed.restore;
     if is_over(restore) {
-        let actions = if restore.is_deleting() { vec![Action::RemoveFinalizer] } else { Vec::new() };
         let status = restore.status.clone().unwrap_or_default();
-        return Plan { actions, status, next: Next::OnChange, waits_for: None };
+        let mut plan = Plan { actions: Vec::new(), status, next: Next::OnChange, waits_for: None };
+        leftovers::of_plane(observed, &plan.status).add_to(&mut plan, restore.is_deleting());
+        return plan;
     }
     let state = state(observed, name);
     let status = status::status(observed, &state);

@@ -15,11 +15,11 @@ use super::names::id_of;
 use super::observed::Observed;
 use super::state::Doing;
 use crate::attempts::{self, backoff, next_number, owned_by};
+use crate::formed_cluster::FormedCluster;
+use crate::install_backup::VARIABLE;
 use crate::moment::after;
 use crate::owned_run::{hosts_of, owned_run};
 
-/// The variable that its steps read.
-const VARIABLE: &str = "etcd_restore";
 /// The runs of a restore by what they do, each oldest first.
 pub(super) struct Runs<'a> {
     pub staging: Vec<&'a PlaybookRun>,
@@ -33,16 +33,12 @@ pub(super) struct Runs<'a> {
 
 impl<'a> Runs<'a> {
     pub fn new(observed: &Observed<'a>) -> Self {
-        let with = |step: Step| {
-            let uid = observed.restore.uid();
-            owned_by(observed.runs, uid, |run| run.spec.steps.contains(&step))
-        };
         Self {
-            staging: with(Step::StageBackup),
-            restoring: with(Step::RestoreEtcd),
-            restarting: with(Step::RestartServices),
-            undoing: with(Step::UndoRestore),
-            removing: with(Step::RemoveOldData),
+            staging: with(observed, &Step::StageBackup),
+            restoring: with(observed, &Step::RestoreEtcd),
+            restarting: with(observed, &Step::RestartServices),
+            undoing: with(observed, &Step::UndoRestore),
+            removing: removing(observed),
             lost: observed
                 .deployment
                 .and_then(|deployment| lost(observed, |doing, attempt| name(observed, deployment, doing, attempt))),
@@ -119,6 +115,16 @@ impl<'a> Runs<'a> {
     }
 }
 
+/// Those that remove what it left on the machines, oldest first.
+pub(super) fn removing<'a>(observed: &Observed<'a>) -> Vec<&'a PlaybookRun> {
+    with(observed, &Step::RemoveOldData)
+}
+
+/// Its own with this step, oldest first.
+fn with<'a>(observed: &Observed<'a>, step: &Step) -> Vec<&'a PlaybookRun> {
+    owned_by(observed.runs, observed.restore.uid(), |run| run.spec.steps.contains(step))
+}
+
 fn phase_of(run: &PlaybookRun, step: Step) -> Option<StepPhase> {
     let status = run.status.as_ref()?;
     status.steps.iter().find(|told| told.name == step).map(|told| told.phase)
@@ -151,7 +157,7 @@ pub(super) fn stage(observed: &Observed<'_>, deployment: &ClusterDeployment, tri
     let (steps, hosts) = (vec![Step::StageBackup], members(observed, deployment));
     next(
         observed,
-        deployment,
+        deployment.into(),
         purpose(Doing::Staging),
         tried,
         json!({ "id": id_of(observed.restore) }),
@@ -172,7 +178,7 @@ pub(super) fn restore(
     });
     let mut spec = PlaybookRunSpec::new(Intent::Restore, steps, of_etcd_and_api(observed));
     spec.resume = tried > 0;
-    next(observed, deployment, purpose(Doing::Restoring), tried, vars, spec)
+    next(observed, deployment.into(), purpose(Doing::Restoring), tried, vars, spec)
 }
 
 /// Restarts what holds in memory what is no more, on all machines, and proves that the cluster works.
@@ -181,7 +187,7 @@ pub(super) fn restart(observed: &Observed<'_>, deployment: &ClusterDeployment, t
     let hosts = hosts_of(observed.machines, |machine| machine.spec.role != Role::Etcd);
     next(
         observed,
-        deployment,
+        deployment.into(),
         purpose(Doing::Restarting),
         tried,
         json!({ "id": id_of(observed.restore) }),
@@ -194,19 +200,19 @@ pub(super) fn undo(observed: &Observed<'_>, deployment: &ClusterDeployment, trie
     let steps = vec![Step::HoldControlPlane, Step::UndoRestore, Step::ReleaseControlPlane];
     let mut spec = PlaybookRunSpec::new(Intent::Restore, steps, of_etcd_and_api(observed));
     spec.resume = tried > 0;
-    next(observed, deployment, purpose(Doing::Undoing), tried, json!({ "id": id_of(observed.restore) }), spec)
+    next(observed, deployment.into(), purpose(Doing::Undoing), tried, json!({ "id": id_of(observed.restore) }), spec)
 }
 
 /// Removes what the restore left on the machines.
-pub(super) fn remove(observed: &Observed<'_>, deployment: &ClusterDeployment, tried: usize) -> PlaybookRun {
+pub(super) fn remove(observed: &Observed<'_>, formed: FormedCluster<'_>, tried: usize) -> PlaybookRun {
     let spec = PlaybookRunSpec::new(Intent::Restore, vec![Step::RemoveOldData], of_etcd_and_api(observed));
-    next(observed, deployment, "remove", tried, json!({ "id": id_of(observed.restore) }), spec)
+    next(observed, formed, "remove", tried, json!({ "id": id_of(observed.restore) }), spec)
 }
 
 /// The name of the run of an attempt after the approval.
 fn name(observed: &Observed<'_>, deployment: &ClusterDeployment, doing: Doing, attempt: usize) -> String {
     let spec = PlaybookRunSpec::new(Intent::Restore, Vec::new(), Vec::new());
-    next(observed, deployment, purpose(doing), attempt, Value::Null, spec).name().to_owned()
+    next(observed, deployment.into(), purpose(doing), attempt, Value::Null, spec).name().to_owned()
 }
 
 /// What the name of a run says that it is for.
@@ -222,7 +228,7 @@ fn purpose(doing: Doing) -> &'static str {
 /// The next run for a purpose, after so many.
 fn next(
     observed: &Observed<'_>,
-    deployment: &ClusterDeployment,
+    formed: FormedCluster<'_>,
     purpose: &str,
     tried: usize,
     vars: Value,
@@ -235,7 +241,7 @@ fn next(
         vars: BTreeMap::from([(VARIABLE.to_owned(), vars)]),
         ..spec
     };
-    owned_run((restore, controller_ref(restore)), Some(deployment.into()), purpose, tried, spec)
+    owned_run((restore, controller_ref(restore)), Some(formed), purpose, tried, spec)
 }
 
 /// The control planes, and the machines of a dedicated etcd.

@@ -39,11 +39,14 @@ pub(super) fn staging(
         };
     };
     let name = &reference.name;
-    let (Some(seen), Some(cluster)) = (seen, cluster) else {
-        return Err(refused(format!("EtcdRestore {name} is not there any more: nobody needs this run")));
+    let gone = || refused(format!("EtcdRestore {name} is not there any more: nobody needs this run"));
+    let Some((seen, restore)) = seen.and_then(|seen| Some((seen, seen.restore.as_ref()?))) else {
+        return Err(gone());
     };
-    let Some(restore) = &seen.restore else {
-        return Err(refused(format!("EtcdRestore {name} is not there any more: nobody needs this run")));
+    let cluster = match formed {
+        Some(Formed::Plane(plane)) => return in_place(run, (seen, restore), plane.object),
+        Some(Formed::Cluster(cluster)) => cluster,
+        None => return Err(gone()),
     };
     if !run.is_owned_by(restore.uid()) {
         return Err(refused(format!("EtcdRestore {name} has not asked for this run: make an EtcdRestore, which does")));
@@ -120,6 +123,34 @@ fn of_plane(
     Ok(StagingInputs { cluster: String::new(), karmada_deployment: Some(of), ..inputs })
 }
 
+/// The backup that a plane on machines is set back to, once that was handed over to it; none: the run brings nothing.
+fn in_place(
+    run: &PlaybookRun,
+    (seen, restore): (&RestoreSeen, &EtcdRestore),
+    object: &KarmadaDeployment,
+) -> Result<Option<StagingInputs>, InputsProblem> {
+    let (name, plane) = (restore.name(), object.name());
+    // What it leaves on machines it removes itself.
+    let removes = run.spec.steps == [Step::RemoveOldData] && run.is_owned_by(restore.uid());
+    let record = plane_restore::set_back_by(object, restore);
+    if removes && restore.spec.is_for_plane(plane) {
+        return Ok(None);
+    }
+    let Some(record) = record.filter(|_| run.is_owned_by(object.uid())) else {
+        let message = format!(
+            "EtcdRestore {name} has not asked for this run of KarmadaDeployment {plane}: make an EtcdRestore, which does"
+        );
+        return Err(refused(message));
+    };
+    if !run.spec.steps.contains(&Step::StageBackup) {
+        return Ok(None);
+    }
+    let of_backup = begun_with(seen, &restore.spec.identity_ref, &record.storage_ref)?;
+    let inputs = inputs((of_backup, seen), plane, (record.location.clone(), id_of(restore)))?;
+    let of = PlaneManifest { name: record.plane.clone(), uid: record.plane_uid.clone(), version: None };
+    Ok(Some(StagingInputs { restore: name.to_owned(), cluster: String::new(), karmada_deployment: Some(of), ..inputs }))
+}
+
 /// What is brought to the machines of the cluster or plane of this name, where it is a backup of the same: from which
 /// storage, and where in it.
 fn inputs(
@@ -188,6 +219,7 @@ fn refused(message: String) -> InputsProblem {
 #[cfg(test)]
 mod tests {
     use crds::backup::StorageInputs;
+    use crds::step::{Intent, Step};
     use crds::{BackupStorage, EtcdRestore, PlaybookRun};
     use k8s_openapi::ByteString;
     use k8s_openapi::api::core::v1::Secret;
@@ -399,5 +431,81 @@ mod tests {
         let locked = refusal(&|_, seen, _| seen.identity = None);
         assert!(locked.contains("Secret i of identityRef is not there"), "{locked}");
         assert!(refusal(&|_, seen, _| seen.storage = None).contains("BackupStorage nfs is not there"));
+    }
+
+    /// What a run is given of a plane on machines that this EtcdRestore sets back, or the refusal.
+    fn of_plane_in_place(
+        change: impl Fn(&mut crds::KarmadaDeployment, &mut RestoreSeen, &mut PlaybookRun),
+    ) -> Result<Option<crds::backup::StagingInputs>, String> {
+        let mut seen = seen();
+        let restore: EtcdRestore = object(
+            "EtcdRestore",
+            "back",
+            json!({ "karmadaDeploymentRef": { "name": "k1" }, "identityRef": { "name": "i" },
+                "source": { "stored": { "storageRef": { "name": "nfs" }, "location": "_karmada/k1/u/1" } } }),
+        );
+        seen.restore = Some(restore);
+        let url = json!({ "url": "https://bundle.example.com" });
+        let mut plane: crds::KarmadaDeployment = object(
+            "KarmadaDeployment",
+            "k1",
+            json!({ "version": "1.18.2", "crds": { "bundle": url }, "mode": "Binary",
+                "binary": { "controlPlane": { "replicas": 1 }, "artifacts": url } }),
+        );
+        let record = json!({ "backup": "b", "plane": "k1", "planeUID": "k1-uid-x", "storageRef": { "name": "nfs" },
+            "location": "_karmada/k1/u/1", "takenAt": "2026-01-01T00:00:00Z", "revision": 7, "size": 9, "sha256": "a0",
+            "etcdVersion": "3.6.16", "dnsDomain": "cluster.local", "step": "Stage", "restoreRef": { "name": "back" },
+            "restoreUID": "back-uid-x" });
+        plane.status.get_or_insert_default().restored_from = serde_json::from_value(record).unwrap();
+        let mut run: PlaybookRun = object(
+            "PlaybookRun",
+            "run",
+            json!({ "clusterName": "k1", "clusterKind": "KarmadaDeployment", "intent": "Stage",
+                "steps": ["stage-backup"], "hosts": ["a"], "restoreRef": { "name": "back" } }),
+        );
+        run.metadata.owner_references = crds::references::controller_ref(&plane).map(|owner| vec![owner]);
+        change(&mut plane, &mut seen, &mut run);
+        let binary = plane.spec.binary.as_ref().unwrap();
+        let machines =
+            PlaneMachines { object: &plane, binary, machines: Vec::new(), artifacts: ArtifactsSeen::default() };
+        staging(&run, Some(&seen), Some(Formed::Plane(&machines))).map_err(|problem| problem.message)
+    }
+
+    #[test]
+    fn a_plane_is_set_back_by_runs_of_its_own_for_the_restore_that_it_has_taken_over() {
+        let inputs = of_plane_in_place(|_, _, _| {}).unwrap().unwrap();
+        let plane = inputs.karmada_deployment.unwrap();
+        assert_eq!((plane.name.as_str(), plane.uid.as_str(), inputs.restore.as_str()), ("k1", "k1-uid-x", "back"));
+        assert_eq!((inputs.location.as_str(), inputs.id.as_str()), ("_karmada/k1/u/1", "backuidx"));
+        let swap = |run: &mut PlaybookRun| {
+            (run.spec.intent, run.spec.steps) = (Intent::Restore, vec![Step::KarmadaService, Step::RestoreEtcd]);
+        };
+        assert_eq!(of_plane_in_place(|_, _, run| swap(run)), Ok(None), "what is swapped lies on the machines");
+        let refusal = |change: &dyn Fn(&mut crds::KarmadaDeployment, &mut RestoreSeen, &mut PlaybookRun)| {
+            of_plane_in_place(|plane, seen, run| change(plane, seen, run)).unwrap_err()
+        };
+        let asked = "EtcdRestore back has not asked for this run of KarmadaDeployment k1";
+        assert!(refusal(&|_, _, run| run.metadata.owner_references = None).contains(asked));
+        let over = refusal(&|plane, _, run| {
+            plane.status.as_mut().unwrap().restored_from.as_mut().unwrap().step = None;
+            swap(run);
+        });
+        assert!(over.contains(asked), "{over}");
+        assert!(refusal(&|_, seen, _| seen.restore = None).contains("EtcdRestore back is not there any more"));
+        assert!(refusal(&|_, seen, _| seen.identity = None).contains("Secret i of identityRef is not there"));
+    }
+
+    #[test]
+    fn what_a_restore_left_on_the_machines_of_a_plane_it_removes_itself() {
+        let removal = |is_own: bool| {
+            of_plane_in_place(|plane, seen, run| {
+                plane.status.as_mut().unwrap().restored_from = None;
+                (run.spec.intent, run.spec.steps) = (Intent::Restore, vec![Step::RemoveOldData]);
+                let owner = seen.restore.as_ref().and_then(crds::references::controller_ref).filter(|_| is_own);
+                run.metadata.owner_references = owner.map(|owner| vec![owner]);
+            })
+        };
+        assert_eq!(removal(true), Ok(None));
+        assert!(removal(false).unwrap_err().contains("has not asked for this run"));
     }
 }

@@ -24,6 +24,7 @@ pub(super) use go_on::{Outcome, go_on};
 pub use handed::{handed_over, is_handed_over, restored_from, source};
 pub(crate) use installed::id;
 pub use installed::installed_from;
+pub(crate) use installed::set_back_by;
 pub(super) use installed::variables;
 pub use member_report::{carried, kinds};
 pub(crate) use mounted::not_mounted;

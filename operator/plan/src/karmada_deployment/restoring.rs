@@ -50,10 +50,25 @@ pub(super) fn record(object: &KarmadaDeployment) -> Option<&KarmadaRestoredFrom>
     object.status.as_ref()?.restored_from.as_ref()
 }
 
+/// Whether an EtcdRestore sets a plane on machines back by this record: it has no volumes.
+pub(crate) fn is_in_place_on_machines(record: &KarmadaRestoredFrom) -> bool {
+    record.restore_ref.is_some() && record.claims.is_none()
+}
+
+/// Whether a plane that is set back is on its way back to the data of before.
+pub(super) fn is_turned(record: &KarmadaRestoredFrom) -> bool {
+    record.undo_began_at.is_some()
+}
+
+/// The record by which a plane on machines is being set back; none: it is not.
+pub(super) fn under_way_on_machines(object: &KarmadaDeployment) -> Option<&KarmadaRestoredFrom> {
+    record(object).filter(|record| record.step.is_some() && is_in_place_on_machines(record))
+}
+
 /// Whether a component has yet to be started.
 pub(super) fn is_later(object: &KarmadaDeployment, versions: &Versions, component: Component) -> bool {
     match restoring(object, versions) {
-        None => false,
+        None | Some(Restoring::Under(_, Step::Stage)) => false,
         Some(Restoring::Keys(_) | Restoring::Under(_, Step::Stop | Step::Data)) => true,
         Some(Restoring::Under(_, Step::Serve | Step::Compare)) => !SERVING.contains(&component),
         Some(Restoring::Under(_, Step::Release)) => component == Component::KubeControllerManager,
@@ -64,7 +79,15 @@ pub(super) fn is_later(object: &KarmadaDeployment, versions: &Versions, componen
 /// Whether the API server admits administrators only: what it serves has not been approved, and an agent that
 /// reached it would carry that to its member.
 pub(super) fn is_closed(object: &KarmadaDeployment) -> bool {
-    record(object).and_then(|record| record.step).is_some_and(|step| step <= Step::Compare)
+    let step = record(object).and_then(|record| record.step);
+    step.is_some_and(|step| step != Step::Stage && step <= Step::Compare)
+}
+
+/// What tells a plane that was set back in its place, or went back, from the one before; none: it was not, or lets
+/// nobody in yet.
+pub(super) fn set_back_as(object: &KarmadaDeployment) -> Option<&str> {
+    let record = record(object).filter(|record| record.step != Some(Step::Stage) && !is_closed(object))?;
+    record.claims.as_deref().or(record.restore_uid.as_deref())
 }
 
 /// Whether objects are there that a restore makes on the host and removes again.

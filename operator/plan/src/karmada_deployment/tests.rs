@@ -7,7 +7,7 @@ mod estimators;
 mod etcd;
 mod faults;
 mod fields;
-mod in_place;
+pub(super) mod in_place;
 mod lost_volumes;
 mod members;
 mod probe;

@@ -31,13 +31,6 @@ fn never(observed: &Observed<'_>, plane: &KarmadaDeployment) -> Option<(Reason, 
         );
         return Some((Reason::EtcdExternal, message));
     }
-    if plane.spec.binary.is_some() {
-        let message = format!(
-            "KarmadaDeployment {name} is on machines, where etcd is not set back in its place: delete it with deletionPolicy Detach, stop its \
-             services, and make it anew with spec.restoreFrom, as docs/karmada/restore.md says"
-        );
-        return Some((Reason::BackupNotSupported, message));
-    }
     let message = not_mounted(plane, observed.storage)?;
     Some((Reason::BackupNotSupported, format!("{message}, and name that one in a new EtcdRestore")))
 }

@@ -1,6 +1,6 @@
 //! The status of a restore of a plane.
 
-use crds::etcd_restore::RestorePhase;
+use crds::etcd_restore::{RestorePhase, StagedBackup};
 use crds::karmada_deployment::KarmadaRestoredFrom;
 use crds::references::LocalRef;
 use crds::{EtcdRestoreStatus, ObjectExt, Reason};
@@ -10,6 +10,7 @@ use super::super::observed::Observed;
 use super::super::safety::{Safety, safety};
 use super::super::status::{conditions, way_back};
 use super::state::State;
+use crate::karmada_deployment::is_in_place_on_machines;
 use crate::message::cut;
 use crate::moment::day_and_clock;
 
@@ -31,14 +32,20 @@ pub(super) fn status(observed: &Observed<'_>, state: &State<'_>) -> EtcdRestoreS
         phase: Some(phase),
         message: Some(message),
         run_ref: None,
-        staged: None,
+        staged: staged(observed).or(old.staged),
         plane_backup: record.or(old.plane_backup),
         safety_backup: old.safety_backup.or_else(|| taken_before(observed).filter(|_| hands_over)),
         began_at: old.began_at.or(hands_over.then(now)),
         finished_at: old.finished_at.or(state.is_end().then(now)),
-        old_data_removed_at: None,
+        old_data_removed_at: old.old_data_removed_at,
         conditions,
     }
+}
+
+/// What lies ready on the machines of the plane.
+fn staged(observed: &Observed<'_>) -> Option<StagedBackup> {
+    let record = observed.plane?.status.as_ref()?.restored_from.as_ref()?;
+    record.staged.clone().filter(|_| record.restore_uid.as_deref() == Some(observed.restore.uid()))
 }
 
 /// The backup of what was there.
@@ -77,13 +84,18 @@ fn undone(observed: &Observed<'_>, record: &KarmadaRestoredFrom) -> String {
             record.backup
         )
     });
-    format!("{plane} starts with the data that it had before{}", left.unwrap_or_default())
+    let kept = is_in_place_on_machines(record)
+        .then(|| format!("; what was made of backup {} stays on the machines for {}", record.backup, kept(observed)));
+    format!("{plane} starts with the data that it had before{}", left.or(kept).unwrap_or_default())
 }
 
 /// What the plane has now, and what is left to be done by a person.
 fn restored(observed: &Observed<'_>, record: &KarmadaRestoredFrom) -> String {
     let at = day_and_clock(record.taken_at.0);
-    let claims = match record.former_claims.as_slice() {
+    let before = match record.former_claims.as_slice() {
+        [] if is_in_place_on_machines(record) => {
+            format!("; the data of before stays on the machines for {}", kept(observed))
+        }
         [] => String::new(),
         claims => format!(
             "; PersistentVolumeClaims {} of the host have etcd's data of before: delete them once nobody needs it",
@@ -92,5 +104,10 @@ fn restored(observed: &Observed<'_>, record: &KarmadaRestoredFrom) -> String {
     };
     let safety = observed.restore.status.as_ref().and_then(|status| status.safety_backup.clone());
     let back = way_back(observed, safety);
-    format!("restored to backup {} of {at}, revision {}{claims}{back}", record.backup, record.revision)
+    format!("restored to backup {} of {at}, revision {}{before}{back}", record.backup, record.revision)
+}
+
+/// How long what is left stays on machines.
+fn kept(observed: &Observed<'_>) -> String {
+    format!("{} s", observed.restore.spec.keep_old_data_seconds)
 }

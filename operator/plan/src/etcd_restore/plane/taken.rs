@@ -31,7 +31,7 @@ pub(super) fn state<'a>(restore: &EtcdRestore, plane: &'a KarmadaDeployment) -> 
     let phase = match record.step {
         None if record.undone_at.is_some() => return State::Undone(record),
         None => return State::Restored(record),
-        Some(Step::Stop | Step::Data | Step::Serve | Step::Compare) => RestorePhase::Restoring,
+        Some(Step::Stage | Step::Stop | Step::Data | Step::Serve | Step::Compare) => RestorePhase::Restoring,
         Some(Step::Release | Step::Collect) => RestorePhase::Restarting,
     };
     let said = plane.status.as_ref().and_then(|status| status.message.clone()).unwrap_or_default();

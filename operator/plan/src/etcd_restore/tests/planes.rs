@@ -4,7 +4,8 @@
 use crds::etcd_restore::RestorePhase as Phase;
 use crds::karmada_deployment::{KarmadaRestoreStep as Step, KarmadaRestoredFrom};
 use crds::names::{annotation, finalizer};
-use crds::{EtcdBackup, EtcdRestore, EtcdRestoreStatus, KarmadaDeployment};
+use crds::step::Step::RemoveOldData;
+use crds::{ClusterKind, EtcdBackup, EtcdRestore, EtcdRestoreStatus, KarmadaDeployment, Machine, PlaybookRun};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::{Value, json};
@@ -24,6 +25,9 @@ struct World {
     plane: Option<KarmadaDeployment>,
     keys: RestoringSeen,
     is_gone: bool,
+    machines: Vec<Machine>,
+    /// Those that it has made.
+    runs: Vec<PlaybookRun>,
     log: Vec<&'static str>,
 }
 
@@ -57,8 +61,20 @@ impl World {
             plane: Some(object("KarmadaDeployment", "k1", spec, json!({ "version": "1.18.2" }))),
             keys: seen(),
             is_gone: false,
+            machines: Vec::new(),
+            runs: Vec::new(),
             log: Vec::new(),
         }
+    }
+
+    /// Of a plane on a machine.
+    fn on_machines() -> Self {
+        let mut world = Self::new();
+        let binary = json!({ "controlPlane": { "replicas": 1 }, "artifacts": { "url": "https://a" } });
+        world.plane.as_mut().unwrap().spec.binary = serde_json::from_value(binary).unwrap();
+        let spec = json!({ "clusterName": "k1", "clusterKind": "KarmadaDeployment", "role": "control-plane", "hostRef": { "name": "h1" } });
+        world.machines = vec![object("Machine", "m1", spec, json!({ "provisionedAt": NOW }))];
+        world
     }
 
     fn plan(&self) -> Plan<Action, EtcdRestoreStatus> {
@@ -74,8 +90,8 @@ impl World {
             safety: self.safety.as_ref(),
             safety_storage: storage,
             deployment: None,
-            machines: &[],
-            runs: &[],
+            machines: &self.machines.iter().collect::<Vec<_>>(),
+            runs: &self.runs.iter().collect::<Vec<_>>(),
             restores: &restores,
             plane: self.plane.as_ref(),
             keys: if needs_keys(&self.restore) { &keys } else { &none },
@@ -101,7 +117,7 @@ impl World {
                     assert!(self.safety.is_none(), "it is made once");
                     self.safety = Some(*backup);
                 }
-                Action::Begin(_) => panic!("a plane has no runs of a restore"),
+                Action::Begin(run) => self.runs.push(*run),
             }
         }
         self.restore.status = Some(plan.status.clone());
@@ -145,7 +161,11 @@ impl World {
 
     /// One that the plane may take over.
     fn handed() -> Self {
-        let mut world = Self::new().fetched();
+        Self::new().hand_over()
+    }
+
+    fn hand_over(self) -> Self {
+        let mut world = self.fetched();
         world.settle();
         world.approve();
         world.settle();
@@ -158,7 +178,8 @@ impl World {
     /// The plane has taken it over, and is at this step.
     fn taken(&mut self, step: Option<Step>) {
         let record = self.restore.status.as_ref().unwrap().plane_backup.clone().unwrap();
-        let former_claims = vec!["data-k1-etcd-0".to_owned()];
+        let former_claims: &[&str] = if self.machines.is_empty() { &["data-k1-etcd-0"] } else { &[] };
+        let former_claims = former_claims.iter().map(|&claim| claim.to_owned()).collect();
         let status = self.plane.as_mut().unwrap().status.as_mut().unwrap();
         status.message = Some("comparing".into());
         status.restored_from = Some(KarmadaRestoredFrom { step, former_claims, ..record });
@@ -290,14 +311,6 @@ fn what_does_not_fit_or_is_not_possible_is_refused_and_nothing_is_left_of_it() {
         world.plane.as_mut().unwrap().spec.etcd.external = serde_json::from_value(external.clone()).unwrap();
     };
     check(&external, "EtcdExternal", "whoever runs it restores it");
-    let binary = |world: &mut World| {
-        let spec = &mut world.plane.as_mut().unwrap().spec;
-        spec.binary = Some(
-            serde_json::from_value(json!({ "controlPlane": { "replicas": 1 }, "artifacts": { "url": "https://a" } }))
-                .unwrap(),
-        );
-    };
-    check(&binary, "BackupNotSupported", "is on machines");
     let domain = |world: &mut World| world.plane.as_mut().unwrap().spec.host_dns_domain = "other.local".into();
     check(&domain, "BackupDoesNotFit", "spec.hostDNSDomain is other.local, and must be cluster.local; set it so");
     let other = |world: &mut World| world.backup = Some(backup(json!({ "karmadaDeploymentRef": { "name": "k2" } })));
@@ -415,4 +428,56 @@ fn it_goes_back_once_that_is_approved_and_not_after_what_acts_was() {
     let claims = world.restore.status.as_ref().unwrap().plane_backup.as_ref().unwrap().claims.clone().unwrap();
     assert!(message.contains(&format!("PersistentVolumeClaims {claims}-* of the host")), "{message}");
     assert!(is_over(&world.restore));
+}
+
+#[test]
+fn of_a_plane_on_machines_what_was_there_before_is_removed_once_it_was_kept_for_long_enough() {
+    let mut world = World::on_machines().hand_over();
+    let record = world.restore.status.as_ref().unwrap().plane_backup.clone().unwrap();
+    assert_eq!((record.step, &record.claims, record.bump), (Some(Step::Stage), &None, None));
+    for step in [Step::Stage, Step::Stop, Step::Compare] {
+        world.taken(Some(step));
+        let (phase, _, message) = world.settle();
+        assert_eq!(phase, Phase::Restoring, "{message}");
+        assert!(message.contains("to go back to the data of before: kubectl"), "{message}");
+    }
+    world.taken(None);
+    let (phase, _, message) = world.settle();
+    assert_eq!(phase, Phase::Succeeded);
+    assert!(message.contains("the data of before stays on the machines for 604800 s"), "{message}");
+    assert!(world.runs.is_empty());
+    world.now += jiff::SignedDuration::from_secs(604_801);
+    world.settle();
+    let run = &world.runs[0];
+    assert_eq!((run.spec.steps.as_slice(), run.spec.hosts.as_slice()), (&[RemoveOldData][..], &["h1".to_owned()][..]));
+    assert_eq!((run.spec.cluster_kind, run.spec.cluster_name.as_deref()), (ClusterKind::KarmadaDeployment, Some("k1")));
+    // Who deletes it waits until nothing is left.
+    world.restore.metadata.deletion_timestamp = Some(Time(world.now));
+    world.settle();
+    assert!(!world.is_gone && world.runs.len() == 1);
+    world.runs[0].status = serde_json::from_value(json!({ "phase": "Succeeded", "finishedAt": world.now })).unwrap();
+    world.step();
+    assert!(world.is_gone && world.restore.status.as_ref().unwrap().old_data_removed_at.is_some());
+}
+
+#[test]
+fn of_a_plane_on_machines_that_went_back_it_goes_when_the_restore_is_deleted_and_of_one_that_is_gone_nothing_does() {
+    let undone = || {
+        let mut world = World::on_machines().hand_over();
+        world.taken(None);
+        let record = world.plane.as_mut().unwrap().status.as_mut().unwrap().restored_from.as_mut().unwrap();
+        record.undone_at = Some(Time(world.now));
+        let (phase, _, message) = world.settle();
+        assert_eq!(phase, Phase::Undone);
+        assert!(message.contains("what was made of backup nightly stays on the machines for"), "{message}");
+        world.restore.metadata.deletion_timestamp = Some(Time(world.now));
+        world
+    };
+    let mut world = undone();
+    world.settle();
+    assert!(!world.is_gone && world.runs.len() == 1);
+    let mut gone = undone();
+    gone.plane = None;
+    gone.step();
+    assert!(gone.is_gone && gone.runs.is_empty(), "whoever cleans its machines removes that, too");
 }

@@ -10,6 +10,7 @@ use crds::{ObjectExt, PlaybookRun};
 use super::act::Act;
 use super::order::parts;
 use super::placed::digest_in;
+use super::restore_runs::is_needed;
 use super::state::PlaneState;
 use crate::attempts;
 use crate::etcd::defragmentation::KEEP;
@@ -50,7 +51,7 @@ fn needed(state: &PlaneState<'_>, lock: &Lock) -> BTreeSet<String> {
     let membership = state.membership();
     for run in state.seen.runs.iter().copied() {
         let phase = run.status.as_ref().and_then(|status| status.phase);
-        if run.spec.intent == Intent::Install && phase == Some(RunPhase::Succeeded) {
+        if run.spec.intent == Intent::Install && phase == Some(RunPhase::Succeeded) || is_needed(state, run) {
             keep(run);
         }
     }

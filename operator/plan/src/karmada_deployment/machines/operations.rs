@@ -13,6 +13,7 @@ mod observe_parts;
 mod remember_forgotten;
 mod remove_etcd_member;
 pub(super) mod reset;
+mod set_back;
 mod withdraw_runs;
 
 use super::act::Act;
@@ -42,6 +43,7 @@ const OPERATIONS: &[Operation] = &[
     beside(Needs::Nothing, compare_store::propose),
     beside(Needs::Lock, fence_returned::propose),
     change(Needs::Spec, install::propose),
+    change(Needs::Spec, set_back::propose),
     change(Needs::Lock, remove_etcd_member::propose),
     change(Needs::Spec, join::propose),
     // It says what it waits for, also while something else is under way.

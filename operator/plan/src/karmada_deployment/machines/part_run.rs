@@ -27,14 +27,13 @@ pub(super) fn part_run(state: &PlaneState<'_>, wanted: &[&PartWanted], targets: 
     let mut wanted = wanted.to_vec();
     wanted.sort_by_key(|one| in_order(one.part));
     let parts: Vec<Part> = wanted.iter().map(|one| one.part).collect();
-    let brought: Vec<KarmadaPart> = wanted.iter().map(|one| karmada_part(one, targets)).collect();
+    let (brought, mut vars) = parts_of_run(&wanted, targets);
     let words = brought.iter().flat_map(|one| {
         let digests = one.digests.iter().map(|(host, digest)| format!("{host}={}", digest.0));
         [one.part.clone()].into_iter().chain(digests)
     });
     let words: Vec<String> = words.collect();
     let key = short_hash(&words.iter().map(String::as_str).collect::<Vec<_>>(), 16);
-    let mut vars = variables(&wanted, targets);
     if parts.contains(&Part::Etcd) && are_down_together(targets) {
         vars.insert(AT_ONCE.to_owned(), Value::Bool(true));
     }
@@ -59,6 +58,14 @@ pub(super) fn part_run(state: &PlaneState<'_>, wanted: &[&PartWanted], targets: 
         annotations.insert(annotation::ETCD_CHANGE.to_owned(), since.to_string());
     }
     run
+}
+
+/// What a run says that it brings with these parts, in their order, and what its playbooks need for that.
+pub(super) fn parts_of_run(
+    wanted: &[&PartWanted],
+    targets: &[Target<'_>],
+) -> (Vec<KarmadaPart>, BTreeMap<String, Value>) {
+    (wanted.iter().map(|one| karmada_part(one, targets)).collect(), variables(wanted, targets))
 }
 
 /// Whether the members of etcd on all these machines are down, so that none gets well before the others start again.

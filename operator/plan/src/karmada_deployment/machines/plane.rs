@@ -2,6 +2,7 @@
 //! part is.
 
 use crds::cluster_deployment::{EtcdStatus, ReplicaCounts};
+use crds::etcd_restore::StagedBackup;
 use crds::karmada_deployment::KarmadaComponentStatus;
 use crds::step::Role;
 use crds::{KarmadaDeploymentStatus, Reason};
@@ -19,6 +20,7 @@ use super::order::Part;
 use super::part_wanted::{Basis, PartWanted};
 use super::placed::{placed, version};
 use super::proposal::Round;
+use super::restore_runs::{self, RestoreRun};
 use super::rollout::{Progress, progress};
 use super::state::PlaneState;
 use super::taken_off::taken_off;
@@ -84,6 +86,21 @@ impl<'a> Machines<'a> {
     /// Whether etcd stands on the machines that the plane began with.
     pub fn are_installed(&self) -> bool {
         self.state.installed.is_some()
+    }
+
+    /// Whether such a run of the restore that is under way went well.
+    pub fn has(&self, run: RestoreRun) -> bool {
+        restore_runs::has(&self.state, run)
+    }
+
+    /// Whether etcd has the data of before, in a restore that is under way.
+    pub fn are_back(&self) -> bool {
+        restore_runs::is_untouched(&self.state) || self.has(RestoreRun::Undo)
+    }
+
+    /// What lies ready on the machines for the restore that is under way.
+    pub fn staged(&self) -> Option<StagedBackup> {
+        restore_runs::staged(&self.state)
     }
 
     /// What is taken off machines, once nothing in the plane leads to it any more.

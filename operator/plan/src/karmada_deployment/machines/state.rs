@@ -8,7 +8,7 @@ use crds::names::condition;
 use crds::playbook_run::RunPhase;
 use crds::references::controller_ref;
 use crds::step::{Effect, Intent, Role};
-use crds::{ClusterKind, Conditions, KarmadaDeployment, Machine, ObjectExt, PlaybookRun};
+use crds::{ClusterKind, Conditions, EtcdRestore, KarmadaDeployment, Machine, ObjectExt, PlaybookRun};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::Value;
@@ -34,6 +34,8 @@ pub(in super::super) struct PlaneState<'a> {
     pub now: Timestamp,
     pub object: &'a KarmadaDeployment,
     pub seen: MachinesSeen<'a>,
+    /// EtcdRestores of the plane.
+    pub restores: &'a [&'a EtcdRestore],
     /// The plane as what forms a cluster.
     pub cluster: FormedCluster<'a>,
     /// Its Machines, without those of a former plane of its name.
@@ -74,6 +76,7 @@ impl<'a> PlaneState<'a> {
             now: observed.now,
             object,
             seen,
+            restores: observed.restores,
             cluster,
             machines,
             live,

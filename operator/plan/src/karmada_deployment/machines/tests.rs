@@ -5,6 +5,7 @@ mod defragmentation;
 mod estimators;
 pub(in super::super) mod fleet;
 mod guards;
+mod in_place;
 mod restore;
 mod services;
 mod stories;

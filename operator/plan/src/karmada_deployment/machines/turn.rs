@@ -50,15 +50,21 @@ pub fn turn(machines: &[PlaneMachine], part: Part, wanted: &BTreeMap<String, Str
             None => format!("{}: the plane has no machine yet", part.title()),
         });
     }
-    // Who has nothing of it interrupts nobody: all machines of a new plane, and one that joins.
-    let lacking: Vec<&PlaneMachine> = able().filter(|machine| !machine.has.contains_key(&part)).collect();
-    let has_old = |machine: &&PlaneMachine| machine.has.contains_key(&part) && !is_as_wanted(machine);
+    // Who has nothing of it interrupts nobody: all machines of a new plane, and one that joins; nor does one where it
+    // is stopped.
+    let runs = |machine: &PlaneMachine| machine.has.get(&part).is_some_and(|placed| !is_stopped(&placed.digest));
+    let is_to_stop = |machine: &PlaneMachine| wanted.get(&machine.name).is_some_and(|digest| is_stopped(digest));
+    let is_lacking = |machine: &&PlaneMachine| match machine.has.get(&part) {
+        None => true,
+        Some(_) => !runs(machine) && !is_to_stop(machine),
+    };
+    let lacking: Vec<&PlaneMachine> = able().filter(is_lacking).collect();
+    let has_old = |machine: &&PlaneMachine| !is_lacking(machine) && !is_as_wanted(machine);
     let outdated: Vec<&PlaneMachine> = able().filter(has_old).collect();
     if !lacking.is_empty() && (outdated.is_empty() || !part.is_told_to_peers_first()) {
         return names(lacking);
     }
-    let is_to_stop = |machine: &&PlaneMachine| wanted.get(&machine.name).is_some_and(|digest| is_stopped(digest));
-    if !outdated.is_empty() && (!part.interrupts() || outdated.iter().all(is_to_stop)) {
+    if !outdated.is_empty() && (!part.interrupts() || outdated.iter().all(|machine| is_to_stop(machine))) {
         return names(outdated);
     }
     // Where it is changed it may not work yet.

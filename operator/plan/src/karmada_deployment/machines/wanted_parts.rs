@@ -7,14 +7,16 @@ use super::super::component::Component;
 use super::super::endpoint::PORT;
 use super::super::place::Stage;
 use super::super::restoring::is_later;
+use super::super::seats::Seat;
 use super::super::upgrade::Due;
 use super::balancer::frontends;
 use super::estimators;
 use super::order::{Part, parts};
 use super::part_wanted::{Basis, PartWanted, working};
-use super::placed::placed;
+use super::placed::{placed, version};
 use super::service::{Service, Site, digest_of, files_on, secret_key, service};
 use super::state::PlaneState;
+use super::turn::Placed;
 use crate::cluster_machine::ClusterMachine;
 use crate::naming::short_hash;
 use crate::rotation::{Authorities, Ring, Subject};
@@ -119,7 +121,7 @@ fn component_part(
     stage: Stage,
     component: Component,
 ) -> Option<Option<PartWanted>> {
-    let (object, part) = (basis.object, Part::Component(component));
+    let object = basis.object;
     if is_later(object, &basis.seats.versions, component) {
         return Some(None);
     }
@@ -130,7 +132,27 @@ fn component_part(
         Due::Stopped(version) => (version, true, false),
         Due::Later => return Some(None),
     };
-    let mut wanted = PartWanted { is_held, ..PartWanted::new(stage, part) };
+    on_each(state, basis, (stage, component), &How { version: due_version, is_stopped, is_held }).map(Some)
+}
+
+/// How a component is wanted.
+struct How {
+    version: String,
+    /// It is to be there, and not to run.
+    is_stopped: bool,
+    /// An upgrade has yet to come to it.
+    is_held: bool,
+}
+
+/// The service of a component on each machine; none: a file is not there.
+fn on_each(
+    state: &PlaneState<'_>,
+    basis: &Basis<'_>,
+    (stage, component): (Stage, Component),
+    how: &How,
+) -> Option<PartWanted> {
+    let (object, part) = (basis.object, Part::Component(component));
+    let mut wanted = PartWanted { is_held: how.is_held, ..PartWanted::new(stage, part) };
     for seat in working(basis) {
         let files = files_on(object, basis.material, seat, component)?;
         let etcd = match object.spec.etcd_topology() {
@@ -138,22 +160,41 @@ fn component_part(
             EtcdTopology::Stacked | EtcdTopology::External => vec!["https://127.0.0.1:2379".to_owned()],
         };
         let site = Site { address: &seat.address, etcd: &etcd };
-        let mut service = service(object, basis.release, (component, &due_version), &site, &digest_of(&files));
-        if is_stopped {
-            service.digest = stopped(&due_version);
+        let mut service = service(object, basis.release, (component, &how.version), &site, &digest_of(&files));
+        if how.is_stopped {
+            service.digest = stopped(&how.version);
         }
-        let member = state.live.iter().find(|member| member.name() == seat.machine);
-        let now = member.and_then(|member| placed(member, part, state.seen.runs));
         // What an upgrade has yet to come to stays as it is; one that is gone comes back in its version.
-        let digest = now.filter(|_| is_held).map_or_else(|| service.digest.clone(), |placed| placed.digest);
+        let now = placed_on(state, part, seat).filter(|_| how.is_held);
+        let digest = now.map_or_else(|| service.digest.clone(), |placed| placed.digest);
         wanted.digests.insert(seat.machine.clone(), digest);
         let keys = files.iter().map(|file| file.flat_name());
         let keys = keys.map(|name| (name.clone(), json!(secret_key(&seat.host, component, &name))));
-        let variables = variables(&service, keys.collect(), is_stopped);
+        let variables = variables(&service, keys.collect(), how.is_stopped);
         wanted.services.insert(seat.host.clone(), variables);
     }
-    wanted.program = Some(json!({ "name": component.name(), "version": due_version }));
-    Some(Some(wanted))
+    wanted.program = Some(json!({ "name": component.name(), "version": how.version }));
+    Some(wanted)
+}
+
+fn placed_on(state: &PlaneState<'_>, part: Part, seat: &Seat) -> Option<Placed> {
+    let member = state.live.iter().find(|member| member.name() == seat.machine);
+    member.and_then(|member| placed(member, part, state.seen.runs))
+}
+
+/// All components that machines have, as services that are to be there and not to run, in the versions that they have:
+/// in the order in which they stop, what acts first and the API server last. Estimators stay: they answer, and ask
+/// members alone. None: a file is not there.
+pub(super) fn stopped_parts(state: &PlaneState<'_>, basis: &Basis<'_>) -> Option<Vec<PartWanted>> {
+    let mut wanted = Vec::new();
+    for (stage, part) in parts(&basis.object.spec).into_iter().rev() {
+        let Part::Component(component) = part else { continue };
+        let has = working(basis).filter_map(|seat| placed_on(state, part, seat));
+        let Some(version) = has.filter_map(|placed| version(&placed.digest).map(str::to_owned)).min() else { continue };
+        let how = How { version, is_stopped: true, is_held: false };
+        wanted.push(on_each(state, basis, (stage, component), &how)?);
+    }
+    Some(wanted)
 }
 
 fn variables(service: &Service, files: Map<String, Value>, is_stopped: bool) -> Value {

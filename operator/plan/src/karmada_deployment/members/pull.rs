@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::super::leaves::LeafWanted;
 use super::super::material::{Material, PULL_SECRET_KEY, pull_secret};
 use super::super::names::{MEMBERS_NAMESPACE, PLANE_NAMESPACE};
-use super::super::restoring::{is_closed, record};
+use super::super::restoring::set_back_as;
 use super::action::Place;
 use super::agents::{AGENT, version};
 use super::cluster::cluster;
@@ -153,8 +153,7 @@ fn in_member(
     }
     // What it was started with is not read again: another kubeconfig rolls it. So does a plane that was set back in its
     // place, once it lets agents in: one that was refused meanwhile is started again minutes later.
-    let restored = record(object).filter(|_| !is_closed(object)).and_then(|record| record.claims.as_deref());
-    let digest = short_hash(&[kubeconfig].into_iter().chain(restored).collect::<Vec<_>>(), 16);
+    let digest = short_hash(&[kubeconfig].into_iter().chain(set_back_as(object)).collect::<Vec<_>>(), 16);
     let template = json!({
         "metadata": {
             "labels": { "app.kubernetes.io/name": AGENT },

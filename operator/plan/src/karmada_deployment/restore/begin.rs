@@ -8,8 +8,8 @@ use super::super::restoring::record;
 use super::go_on::Outcome;
 use super::handed::handed_over;
 
-/// The plane takes an EtcdRestore over: it stops from now on. None: there is none, it is paused, or its host is not
-/// seen.
+/// The plane takes an EtcdRestore over: it stops from now on, or, on machines, once the backup lies ready there. None:
+/// there is none, it is paused, or its host is not seen.
 pub(in super::super) fn begins(observed: &Observed<'_>) -> Option<Outcome> {
     let (_, handed) = handed_over(observed.object, observed.restores)?;
     if observed.object.spec.paused || observed.host.seen().is_none() {
@@ -24,6 +24,7 @@ pub(in super::super) fn begins(observed: &Observed<'_>) -> Option<Outcome> {
         // Where the status was lost, those of before are not known any more.
         None => Vec::new(),
     };
-    let record = KarmadaRestoredFrom { step: Some(Step::Stop), former_claims, ..handed.clone() };
-    Some(Outcome::moved(record, "stopping what acts").before())
+    let begins = if handed.step == Some(Step::Stage) { "laying the backup ready" } else { "stopping what acts" };
+    let record = KarmadaRestoredFrom { former_claims, ..handed.clone() };
+    Some(Outcome::moved(record, begins).before())
 }

@@ -6,8 +6,9 @@ use crds::karmada_deployment::{KarmadaRestoreStep as Step, KarmadaRestoredFrom};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::super::action::Action;
+use super::super::machines::{Machines, RestoreRun};
 use super::super::observed::Observed;
-use super::super::restoring::{Restoring, record};
+use super::super::restoring::{Restoring, is_in_place_on_machines, is_turned, record};
 use super::gate::restoring;
 use super::handed::source;
 use super::member_report::report;
@@ -15,7 +16,7 @@ use super::mounted::not_mounted;
 use super::record::{differences, settled};
 use super::scene::Scene;
 use super::stop::stop;
-use super::undo::{is_turned, turned};
+use super::undo::turned;
 use super::{approval, gate, on_machines};
 use crate::addon::Problem;
 use crate::key_progress::{KeyProgress, key_progress};
@@ -67,20 +68,20 @@ pub(in super::super) fn go_on(scene: &Scene<'_>, restoring: &Restoring<'_>) -> O
         Restoring::Keys(from) => return keys(observed, from, None),
         Restoring::Under(record, step) => (*record, *step),
     };
+    let is_before_data = step <= Step::Data;
     if observed.object.spec.paused {
         let message = "paused: it goes on once spec.paused is false".to_owned();
         let paused = Outcome::waits(Some(record), titled(record, Problem { reason: Reason::Paused, message }));
         // Of machines nothing else is to be said before they have their data.
-        return if scene.machines.is_some() && step == Step::Data { paused.before() } else { paused };
+        return if scene.machines.is_some() && is_before_data { paused.before() } else { paused };
     }
-    if let Some(turned) = turned(observed.object, record, observed.restores) {
+    if let Some(turned) = turned(observed.object, record, observed.restores, observed.now) {
         return Outcome::moved(turned, "going back to the data of before").before();
     }
-    if is_turned(observed.object, record) {
-        return back(observed, record);
+    if is_turned(record) {
+        return back(scene, record);
     }
-    let is_before_data = [Step::Stop, Step::Data].contains(&step);
-    if is_before_data && has_its_data(observed, record) {
+    if is_before_data && has_its_data(scene, record) {
         // What makes data would make it anew beneath etcd.
         return to(record, Step::Serve, "starting what serves").before();
     }
@@ -94,6 +95,15 @@ pub(in super::super) fn go_on(scene: &Scene<'_>, restoring: &Restoring<'_>) -> O
         return Outcome::waits(Some(record), problem).before();
     }
     match step {
+        Step::Stage => match scene.machines.and_then(Machines::staged) {
+            Some(staged) => {
+                let (bump, staged) = (Some(staged.bump), Some(staged));
+                to(&KarmadaRestoredFrom { bump, staged, ..record.clone() }, Step::Stop, "stopping what acts").before()
+            }
+            // The run that brings it reads what it needs itself.
+            None => on_machines(scene, record).with(left(observed)),
+        },
+        Step::Stop if scene.machines.is_some() => on_machines(scene, record),
         Step::Stop => match stop(observed) {
             Some((problem, actions)) => Outcome::waits(Some(record), titled(record, problem)).before().with(actions),
             None => to(record, Step::Data, "making etcd's data").before(),
@@ -119,10 +129,24 @@ pub(in super::super) fn go_on(scene: &Scene<'_>, restoring: &Restoring<'_>) -> O
     }
 }
 
+/// What goes on with the machines of a plane that is set back, or what is in the way.
+fn on_machines(scene: &Scene<'_>, record: &KarmadaRestoredFrom) -> Outcome {
+    let problem = scene.machines.and_then(on_machines::problem);
+    let problem = problem.unwrap_or_else(|| restoring("looking at the machines".to_owned()));
+    Outcome::waits(Some(record), titled(record, problem)).before()
+}
+
 /// The plane stops once more, unless etcd is still there as it was; then it starts as any plane does.
-fn back(observed: &Observed<'_>, record: &KarmadaRestoredFrom) -> Outcome {
-    match stop(observed).filter(|_| !has_its_data(observed, record)) {
-        Some((problem, actions)) => Outcome::waits(Some(record), titled(record, problem)).before().with(actions),
+fn back(scene: &Scene<'_>, record: &KarmadaRestoredFrom) -> Outcome {
+    let observed = scene.observed;
+    let stopping = match scene.machines {
+        Some(machines) => (!machines.are_back()).then(|| on_machines(scene, record)),
+        None => stop(observed)
+            .filter(|_| !has_its_data(scene, record))
+            .map(|(problem, actions)| Outcome::waits(Some(record), titled(record, problem)).before().with(actions)),
+    };
+    match stopping {
+        Some(outcome) => outcome,
         None => {
             let undone_at = Some(Time(observed.now));
             let record = KarmadaRestoredFrom { step: None, undone_at, members: Vec::new(), ..record.clone() };
@@ -208,8 +232,11 @@ fn gone(record: &KarmadaRestoredFrom) -> Problem {
 }
 
 /// Whether etcd is there with the data that was made for this very restore.
-fn has_its_data(observed: &Observed<'_>, record: &KarmadaRestoredFrom) -> bool {
-    let workload = observed.facts.etcd.workload.as_ref();
+fn has_its_data(scene: &Scene<'_>, record: &KarmadaRestoredFrom) -> bool {
+    if let Some(machines) = scene.machines {
+        return is_in_place_on_machines(record) && machines.has(RestoreRun::Restore);
+    }
+    let workload = scene.observed.facts.etcd.workload.as_ref();
     workload.is_some_and(|workload| record.claims.as_ref() == Some(&workload.claims))
 }
 

@@ -1,22 +1,25 @@
-//! A plane on machines that begins with a backup: its install brings the data to all members of etcd, each of which
-//! starts with it.
+//! A plane on machines and a backup. One that begins with it has the data brought to all members of etcd by its
+//! install, each of which starts with it. One that is set back has it laid ready by a run, and swapped by another one.
 
 use crds::Reason;
 use crds::karmada_deployment::KarmadaRestoreStep as Step;
 
 use super::super::machines::Machines;
 use super::super::observed::Observed;
-use super::super::restoring::{Restoring, restoring};
+use super::super::restoring::{Restoring, is_turned, restoring};
 use super::gate;
 use super::record::differences;
 use crate::addon::Problem;
 
-/// Whether it is not known yet that the plane may begin as it is asked to: no machine is made, and no Host taken.
+/// Whether the plane may not begin as it is asked to, or it is not known yet: no machine is made, no Host taken, and
+/// nothing swapped.
 pub(in super::super) fn holds_machines(observed: &Observed<'_>) -> bool {
     match restoring(observed.object, &observed.facts.versions) {
         None => false,
         Some(Restoring::Keys(_)) => true,
-        Some(Restoring::Under(record, step)) => step == Step::Data && differences(observed.object, record).is_some(),
+        Some(Restoring::Under(record, step)) => {
+            step <= Step::Data && !is_turned(record) && differences(observed.object, record).is_some()
+        }
     }
 }
 
@@ -25,10 +28,15 @@ pub(super) fn data(machines: &Machines<'_>) -> Option<Problem> {
     if machines.are_installed() {
         return None;
     }
-    Some(match machines.problem() {
-        // What is in the way keeps its own reason.
-        Some(problem) if problem.reason != Reason::Installing => problem.clone(),
-        Some(problem) => gate::restoring(problem.message.clone()),
-        None => gate::restoring("making the plane's machines".to_owned()),
+    problem(machines).or_else(|| Some(gate::restoring("making the plane's machines".to_owned())))
+}
+
+/// What goes on with the machines, or is in the way.
+pub(super) fn problem(machines: &Machines<'_>) -> Option<Problem> {
+    let problem = machines.problem()?;
+    // What is in the way keeps its own reason.
+    Some(match problem.reason == Reason::Installing {
+        true => gate::restoring(problem.message.clone()),
+        false => problem.clone(),
     })
 }

@@ -25,17 +25,25 @@ pub(super) fn settled(
 }
 
 /// The record by which an EtcdRestore sets a plane back; none: it is no backup of a plane. Its data goes into volumes
-/// of its own, so that of before stays.
+/// of its own, or beside that of before on the machines, so that of before stays.
 pub(crate) fn settled_in_place(
     object: &KarmadaDeployment,
     fetched: &FetchedBackup,
     storage_ref: LocalRef,
     restore: &EtcdRestore,
 ) -> Option<KarmadaRestoredFrom> {
-    let new = of_backup(object, fetched, storage_ref, Step::Stop)?;
-    Some(KarmadaRestoredFrom {
+    let is_on_machines = object.spec.binary.is_some();
+    let new = of_backup(object, fetched, storage_ref, if is_on_machines { Step::Stage } else { Step::Stop })?;
+    let new = KarmadaRestoredFrom {
         restore_ref: Some(LocalRef::new(restore.name())),
         restore_uid: Some(restore.uid().to_owned()),
+        ..new
+    };
+    // Of machines the run that lays it ready finds out by how much revisions are raised.
+    if is_on_machines {
+        return Some(new);
+    }
+    Some(KarmadaRestoredFrom {
         claims: Some(format!("{CLAIMS}-{}", short_hash(&[restore.uid()], 8))),
         bump: Some(bump_after(record(object), fetched.revision)),
         ..new
@@ -70,10 +78,12 @@ fn of_backup(
         restore_uid: None,
         claims: None,
         former_claims: Vec::new(),
+        staged: None,
         bump: None,
         step: Some(step),
         members: Vec::new(),
         approved_at: None,
+        undo_began_at: None,
         undone_at: None,
         restored_at: None,
     })

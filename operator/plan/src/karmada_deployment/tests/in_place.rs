@@ -19,7 +19,7 @@ use crate::testing::backup_keys::{LOCATION, fetched, seen};
 const ALL: &str = "descheduler: {}, search: {}, metricsAdapter: {}, etcd: {local: {replicas: 3}}";
 
 /// One that was handed over to the plane: of a backup of the plane itself.
-fn handed(world: &World, name: &str) -> EtcdRestore {
+pub fn handed(world: &World, name: &str) -> EtcdRestore {
     let mut restore: EtcdRestore = serde_json::from_value(json!({
         "apiVersion": "clusterwright.dev/v1alpha1", "kind": "EtcdRestore",
         "metadata": {
@@ -43,7 +43,7 @@ fn handed(world: &World, name: &str) -> EtcdRestore {
 }
 
 /// The keys of the backup were fetched for it, and the plane has them.
-fn give_keys(world: &mut World) {
+pub fn give_keys(world: &mut World) {
     world.restore.keys = seen();
     (world.restore.keys.keys, world.restore.keys.snapshot_key) = (KeysSeen::InPlace, Some(SnapshotKey(vec![7; 16])));
 }

@@ -4,34 +4,28 @@
 
 use std::collections::BTreeMap;
 
-use crds::commands::Target as Object;
 use crds::playbook_run::{Digest, KarmadaPart};
 use crds::step::{Intent, Role};
 use crds::{Machine, Reason};
-use jiff::Timestamp;
 use serde_json::Value;
 
 use super::super::act::Act;
 use super::super::asked::programs;
+use super::super::on_all::{Due, Told, due};
 use super::super::order::{EtcdStart, Part, steps_to_join};
 use super::super::part_wanted::Basis;
 use super::super::proposal::{Proposal, Round};
 use super::super::state::PlaneState;
 use super::super::wanted_parts::etcd_digest;
-use crate::attempts::{self, Failure, RetryDecision};
+use crate::attempts::RetryDecision;
 use crate::cluster_machine::ClusterMachine;
 use crate::karmada_deployment::Component;
 use crate::karmada_deployment::restore::{self, installed_from};
-use crate::message::{count, quote};
-use crate::moment::clock;
+use crate::message::count;
 use crate::provisioning;
-use crate::run_request::{Attempt, RunRequest, Target};
+use crate::run_request::{Attempt, RunRequest};
 
-/// What the machines' attempts together come to.
-enum Due<'a> {
-    Now { targets: Vec<Target<'a>>, number: i32 },
-    NotNow(Proposal),
-}
+const INSTALL: Told = Told { title: "the install", doing: Reason::Installing, failed: Reason::InstallFailed };
 
 pub(super) fn propose(state: &PlaneState<'_>, basis: &Basis<'_>, _: &Round) -> Proposal {
     if state.installed.is_some() {
@@ -45,7 +39,7 @@ pub(super) fn propose(state: &PlaneState<'_>, basis: &Basis<'_>, _: &Round) -> P
     if let Some(run) = state.under_way() {
         return Proposal::under_way(Reason::Installing, state.describe(run));
     }
-    match due(state, &initial) {
+    match due(state, INSTALL, &initial, |machine| decision(state, machine)) {
         Due::NotNow(proposal) => proposal,
         Due::Now { targets, number } => {
             let machines: Vec<_> = initial.iter().filter(|one| is_of_etcd(state, one)).map(|one| one.machine).collect();
@@ -122,54 +116,8 @@ fn waiting_for_hosts(state: &PlaneState<'_>) -> Proposal {
     Proposal::under_way(Reason::WaitingForHosts, message)
 }
 
-fn due<'a>(state: &PlaneState<'a>, initial: &[ClusterMachine<'a>]) -> Due<'a> {
-    let (mut targets, mut number): (Vec<Target<'a>>, i32) = (Vec::new(), 0);
-    let mut later: Option<(Timestamp, Failure, String)> = None;
-    for machine in initial.iter().copied() {
-        match decision(state, &machine) {
-            RetryDecision::Now { attempt, retry, .. } => {
-                number = number.max(attempt);
-                targets.push((machine, retry));
-            }
-            // It is installed again with the others: every step may be.
-            RetryDecision::Done { .. } => targets.push((machine, None)),
-            RetryDecision::UnderWay { run } => {
-                return Due::NotNow(Proposal::under_way(Reason::Installing, format!("run {run}")));
-            }
-            RetryDecision::Halted { failures, cause } => {
-                let message = format!(
-                    "the install failed on {} after {} ({}); correct it, then {}",
-                    machine.title(),
-                    count(failures, "attempt"),
-                    attempts::why_halted(cause.as_ref()),
-                    retry(state)
-                );
-                return Due::NotNow(Proposal::under_way(Reason::InstallFailed, message));
-            }
-            RetryDecision::Later { at, cause, .. } => {
-                if later.as_ref().is_none_or(|(other, ..)| *other < at) {
-                    later = Some((at, cause, machine.title()));
-                }
-            }
-        }
-    }
-    match later {
-        None => Due::Now { targets, number },
-        Some((at, cause, title)) => {
-            let message =
-                format!("the install failed on {title} ({}); tried again at {}", quote(cause.told()), clock(at));
-            Due::NotNow(Proposal::under_way(Reason::InstallFailed, message).at(state, at))
-        }
-    }
-}
-
 /// Whether the next attempt to make a machine part of the plane is due.
 pub(super) fn decision(state: &PlaneState<'_>, machine: &ClusterMachine<'_>) -> RetryDecision {
     let terms = || state.terms.clone();
     provisioning::retry_decision(machine.machine, machine.host, terms, state.seen.runs, state.now)
-}
-
-/// What a person types to have another attempt.
-pub(super) fn retry(state: &PlaneState<'_>) -> String {
-    attempts::retry_command(Object::KarmadaDeployment, &state.object.metadata)
 }

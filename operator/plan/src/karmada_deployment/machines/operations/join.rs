@@ -5,11 +5,12 @@ use crds::Reason;
 use crds::step::{Intent, Role};
 
 use super::super::act::Act;
+use super::super::on_all::retry;
 use super::super::order::{EtcdStart, steps_to_join};
 use super::super::part_wanted::Basis;
 use super::super::proposal::{Proposal, Round};
 use super::super::state::PlaneState;
-use super::install::{decision, etcd_part, retry, variables};
+use super::install::{decision, etcd_part, variables};
 use crate::attempts::{self, RetryDecision};
 use crate::cluster_machine::ClusterMachine;
 use crate::departure;

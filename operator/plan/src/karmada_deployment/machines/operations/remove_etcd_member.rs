@@ -3,10 +3,10 @@
 use crds::Reason;
 
 use super::super::act::Act;
+use super::super::on_all::retry;
 use super::super::part_wanted::Basis;
 use super::super::proposal::{Proposal, Round};
 use super::super::state::PlaneState;
-use super::install::retry;
 use crate::attempts::{self, RetryDecision};
 use crate::cluster_machine::ClusterMachine;
 use crate::departure::{self, Departure, EtcdMembership};

@@ -302,10 +302,17 @@ impl Fleet {
             let parts: Vec<&str> = run.spec.parts().map(|part| part.part.as_str()).collect();
             self.played.push((parts.join("+"), run.spec.hosts.clone()));
         }
-        let steps: Vec<Value> = run.spec.steps.iter().map(|step| json!({ "name": step.name(), "phase": if all { "Succeeded" } else { "Failed" }, "startedAt": now, "finishedAt": now })).collect();
+        let phase = |at: usize| match (all, are_reached || at == 0) {
+            (true, _) => "Succeeded",
+            (false, true) => "Failed",
+            (false, false) => "Pending",
+        };
+        let step = |(at, step): (usize, &Step)| json!({ "name": step.name(), "phase": phase(at), "startedAt": now, "finishedAt": now });
+        let steps: Vec<Value> = run.spec.steps.iter().enumerate().map(step).collect();
         serde_json::from_value(json!({
             "phase": if all || looks { "Succeeded" } else { "Failed" }, "token": token,
             "finishedAt": now, "startedAt": now, "hosts": results, "steps": steps,
+            "staged": Some(staged()).filter(|_| all && run.spec.intent == Intent::Stage),
         }))
         .unwrap()
     }
@@ -461,6 +468,14 @@ impl Fleet {
         let hosts = self.machines.iter().filter(of_role).filter_map(|machine| machine.spec.host_ref.as_ref());
         hosts.map(|host| host.name.as_str()).collect()
     }
+}
+
+/// What a run lays ready.
+fn staged() -> Value {
+    json!({
+        "backup": "nightly", "location": "l", "takenAt": SINCE, "revision": 77, "keys": 1, "size": 9, "sha256": "a0",
+        "etcdVersion": "3.6.6", "currentRevision": 90, "bump": 1_000_000_013, "clusterID": "c0",
+    })
 }
 
 /// A run that works with this token; since when, if it has not begun before.

@@ -16,9 +16,9 @@ use crate::key_transfer::KeysSeen;
 use crate::testing::backup_keys::{fetched, storage};
 
 const STAGED: &str = "bootstrap-os+preflight+prepare+stage-backup+etcd etcd on";
-const ALL: &str = "descheduler: {}, search: {}, metricsAdapter: {}";
+pub const ALL: &str = "descheduler: {}, search: {}, metricsAdapter: {}";
 /// What propagates, schedules or collects garbage.
-const ACTING: [&str; 6] =
+pub const ACTING: [&str; 6] =
     ["kube-controller-manager", "scheduler", "controller-manager", "descheduler", "search", "metrics-adapter"];
 
 /// Its keys are being fetched.
@@ -44,8 +44,14 @@ fn asking(spec: &str, hosts: usize) -> World {
     assert_eq!(record(&world).step, Some(Step::Compare), "{:?} {:#?}", world.condition("Ready"), world.log);
     show_members(&mut world);
     world.settle();
-    assert_eq!(world.condition("Ready").1, "WaitingForApproval", "{:?}", world.condition("Ready"));
+    asks_for_an_approval(&world);
     world
+}
+
+/// What would become of members waits for approval.
+pub fn asks_for_an_approval(world: &World) {
+    assert_eq!(record(world).step, Some(Step::Compare), "{:?} {:#?}", world.condition("Ready"), world.log);
+    assert_eq!(world.condition("Ready").1, "WaitingForApproval", "{:?}", world.condition("Ready"));
 }
 
 fn installs(world: &World) -> Vec<&PlaybookRun> {
@@ -53,7 +59,7 @@ fn installs(world: &World) -> Vec<&PlaybookRun> {
 }
 
 /// How the API server of a machine is started, as the last run said that brought it.
-fn api_server(world: &World, host: &str) -> String {
+pub fn api_server(world: &World, host: &str) -> String {
     let brings =
         |run: &&PlaybookRun| run.spec.parts().any(|part| part.part == "apiserver" && part.digests.contains_key(host));
     let run = world.fleet.runs.iter().rfind(brings).unwrap();
